@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.engines.backends import _NATIVE, limit
+from isocost.engines.lazy import _NATIVE, limit
 from isocost.rows import Row
 from tests.conftest import sample
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, by_id, columns_of, session_of

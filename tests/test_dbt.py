@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.cli.app import main
 from isocost.engines.dialects import DIALECTS
-from isocost.engines.queries import dbt_macro
+from isocost.engines.sql import dbt_macro
 from isocost.rows import Row
 
 TRAPS = ["{{ x }}", "{% endmacro %}", "{# x #}", "{{{", "}}", '"isocost relation"', "a{", "it's {%"]

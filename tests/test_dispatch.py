@@ -98,15 +98,6 @@ def test_nulls_are_counted_on_each(kind):
         rule.apply(frame, id="id")
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_null_and_float_ids_are_refused_on_each(kind):
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind]
-    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
-    for ids in ([1, None], [1.0, 2.0], ["x", None]):
-        with pytest.raises(ic.DataError, match="id: must be a whole number or a text"):
-            rule.apply(make({"score": [0.1, 0.2], "group": ["a", "a"], "id": ids}), id="id")
-
-
 def test_missing_column_lists_those_there_are():
     with pytest.raises(ic.UsageError, match='did you mean group="group"'):
         ic.tally(pd.DataFrame({"score": [0.1], "label": [1], "group": ["a"]}), group="grupo")

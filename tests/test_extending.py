@@ -278,7 +278,7 @@ def test_a_sentence(tree):
     ("lines", "message"),
     [
         ("+++ verdict/sentences.py\n     not there\n+    new\n", "must have once"),
-        ('+++ engines/paths.py\n     """\n+    new\n', "must have once"),
+        ('+++ engines/kinds.py\n     """\n+    new\n', "must have once"),
         ("+++ verdict/sentences.py\n+    new\n", "exists"),
     ],
 )

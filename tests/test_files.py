@@ -400,7 +400,7 @@ def test_nothing_is_overwritten(folder):
 
 def test_progress_is_reported(folder):
     seen = []
-    from isocost.engines.source import Source
+    from isocost.engines.files import Source
 
     source = Source(folder / "data.parquet")
     query = "SELECT sum(a.score * b.score * c.weight) FROM data a, data b, data c"
@@ -411,13 +411,13 @@ def test_progress_is_reported(folder):
 
 @pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
 def test_counting_reports_its_progress(folder, name, monkeypatch):
-    from isocost.engines import source
+    from isocost.engines import files
     from isocost.engines.files import tally_files
     from isocost.grid import Grid
 
     seen, columns = [], {"score": "score", "label": "label", "weight": None, "group": ["name"]}
     # So short that counting cannot end before it is asked how far it is.
-    monkeypatch.setattr(source, "_PAUSE", 0.0)
+    monkeypatch.setattr(files, "_PAUSE", 0.0)
     found = tally_files(
         folder / name, columns, grid=Grid(), progress=lambda *done: seen.append(done)
     )
@@ -537,7 +537,7 @@ def test_text_scores_in_parquet(tmp_path):
 
 
 def test_a_failed_write_names_the_output(folder, monkeypatch):
-    from isocost.engines.source import Source
+    from isocost.engines.files import Source
 
     run = Source.run
 

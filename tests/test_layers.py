@@ -48,9 +48,8 @@ ORDERS = {
         "frontier", "planning", "watch",
     ],
     "engines": [
-        "parsing", "values", "arrays", "frames", "dispatch", "dialects", "queries", "paths",
-        "connection", "source",
-        "look", "backends", "lazy", "files",
+        "columns", "arrays", "frames", "dispatch", "dialects", "sql", "kinds", "files", "look",
+        "lazy",
     ],
     "learn": [
         "inputs", "calibrator", "base", "postprocess", "scorers", "program", "trained",

@@ -11,7 +11,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli import main
-from isocost.engines.paths import FOREIGN, FORMATS
+from isocost.engines.kinds import FOREIGN, FORMATS
 
 ROWS = [(round(0.05 + 0.9 * i / 60, 4), int(i % 7 > 3), "é" if i % 2 else "a") for i in range(60)]
 SCORES, LABELS, GROUPS = map(list, zip(*ROWS, strict=True))
@@ -74,6 +74,31 @@ def test_an_encoding_that_shows_late_and_several_files(tmp_path):
     path = tmp_path / "parts" / "sex=f" / "d.csv"
     with pytest.raises(ic.FileError, match="must not be the input"):
         ic.apply_file(rule, tmp_path / "parts", path, force=True, id="id")
+
+
+def test_a_decimal_comma_that_shows_late(tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_text("score;label;group;w\n" + "0;0;a;1\n1;1;a;2\n" * 15_000 + "0,5;1;b;3\n")
+    tally = ic.tally(path, weight="w")
+    assert (tally.n, tally.reading.decimal) == (30_001, ",")
+    path.write_text(path.read_text() + "0.5;1;b;1\n")
+    with pytest.raises(ic.DataError, match="must have one decimal sign in every row"):
+        ic.tally(path)
+    path.write_text("score,label,group\n" + "0,0,a\n1,1,b\n" * 40)
+    assert ic.tally(path).reading.decimal == "."
+
+
+def test_text_that_is_not_needed_may_be_in_any_encoding(tmp_path):
+    lines = TEXT.splitlines()
+    good = [f"{line},Zürich".encode() for line in lines * 400]
+    rows = [lines[0].encode() + b",place", *(g for g in good if not g.startswith(b"score"))]
+    path = tmp_path / "d.csv"
+    path.write_bytes(b"\n".join([*rows, *(row.replace("ü".encode(), b"\xfc") for row in rows[1:])]))
+    tally = ic.tally(path)
+    assert tally.n == 2 * 400 * len(ROWS)
+    assert tally.reading.encoding == "utf-8"
+    with pytest.raises(ic.FileError, match=r"UTF-8 up to byte .*, and then 0xFC, which is not"):
+        ic.tally(path, group="place")
 
 
 NAMES = {
@@ -305,7 +330,7 @@ def test_workbooks_that_are_something_else(tmp_path, monkeypatch):
     pytest.importorskip("python_calamine", reason="workbooks need the extra excel")
     rows = placed([["score", "label", "group"], *ROWS])
     path = with_sheet(tmp_path / "bomb.xlsx", rows, **{"xl/sharedStrings.xml": b" " * 2**21})
-    monkeypatch.setattr("isocost.engines.paths._MOST_BYTES", 2**20)
+    monkeypatch.setattr("isocost.engines.kinds._MOST_BYTES", 2**20)
     with pytest.raises(ic.FileError, match="file: must unpack to at most 1 MiB"):
         ic.tally(path)
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.engines.source import durations_of
+from isocost.engines.kinds import durations_of
 from isocost.rows import Row
 
 SCORES = [0.0, 0.25, 0.125, 1.0, 0.9, 3e-05, 0.5, 0.75]
@@ -147,7 +147,7 @@ def test_groups_that_are_written_differently_are_different(tmp_path, names, grou
 def test_texts_that_a_rule_would_take_for_one_group_are_refused(tmp_path):
     path = written(tmp_path, {**DATA, "group": ["true", "TRUE", "false", "false"] * 2})
     with pytest.raises(
-        ic.UsageError, match="must be one the rule knows: True, False\n  got:  'true'"
+        ic.UsageError, match="must be one the rule knows: True, False\n  got:  'TRUE', 'true'"
     ):
         ic.apply_file(ic.Rule((True, False), (), "none"), path, tmp_path / "out.csv")
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isocost as ic
-from isocost.engines.parsing import typed
+from isocost.engines.columns import typed
 from isocost.rows import Row
 from tests.lazy_frames import SPARK_AND_PANDAS, as_lazy, columns_of
 

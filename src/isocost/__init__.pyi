@@ -5,7 +5,7 @@ from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
 from .engines.look import FileLook as FileLook
 from .engines.look import look as look
-from .engines.queries import tally_sql as tally_sql
+from .engines.sql import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning
 from .errors import DataError as DataError
 from .errors import DeferralWarning as DeferralWarning

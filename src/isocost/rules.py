@@ -392,7 +392,7 @@ class Rule:
         """A query that does in a warehouse what :meth:`apply` does here, row by row.
 
         ``options`` are output, changed, handed_over, unknown, missing_group and columns, which
-        :func:`isocost.engines.queries.to_sql` describes.
+        :func:`isocost.engines.sql.to_sql` describes.
 
         Examples
         --------
@@ -402,7 +402,7 @@ class Rule:
         >>> print(rule.to_sql("bigquery", "lake.scores", id="person").splitlines()[0])
         -- Scores after a rule made by withhold, cost fpr; isocost 0.1.0.
         """
-        from isocost.engines.queries import to_sql
+        from isocost.engines.sql import to_sql
 
         return to_sql(self, dialect, table, score=score, group=group, id=id, **options)
 

@@ -38,11 +38,11 @@ from isocost.cli.reading import (
     read_periods,
 )
 from isocost.costs import as_cost
+from isocost.engines.columns import applied_columns
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.files import Part, apply_file
 from isocost.engines.look import look as look_at
-from isocost.engines.queries import dbt_macro, tally_sql, to_sql
-from isocost.engines.values import applied_columns
+from isocost.engines.sql import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure

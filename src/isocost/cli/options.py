@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_
 import typer
 
 from isocost.atomic import check_target
-from isocost.engines.connection import FileReading
+from isocost.engines.kinds import FileReading
 from isocost.errors import Problem, UsageError
 from isocost.measures.measure import FAMILIES
 from isocost.repairs.maps import METHODS

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from isocost.atomic import write_text
 from isocost.cli.options import PrintedAs, Printing
-from isocost.engines.source import Progress as Report
+from isocost.engines.files import Progress as Report
 from isocost.groups import Group, names_of
 from isocost.measures.audit import Audit
 from isocost.measures.calibration import gap_equal_width, levels_of

@@ -19,11 +19,10 @@ from typing import Any
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
-from isocost.engines.connection import FileReading
 from isocost.engines.dispatch import column_names
 from isocost.engines.files import Part, tally_files
+from isocost.engines.kinds import FileReading, nothing_at
 from isocost.engines.look import completed
-from isocost.engines.paths import nothing_at
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from isocost.cells import SUMS, Cells, add_up
 from isocost.checks import check_flag, short
-from isocost.engines.parsing import number_text, text_numbers
-from isocost.engines.values import (
+from isocost.engines.columns import (
     USUAL_WEIGHTS,
     WRONG,
     GroupEncoder,
@@ -32,6 +31,8 @@ from isocost.engines.values import (
     no_rows,
     nothing_left,
     null_rows,
+    number_text,
+    text_numbers,
     title_of,
 )
 from isocost.errors import DataError, IsocostError, Problem
@@ -348,7 +349,7 @@ def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
 
 
 def has_named_label(positive: Any) -> bool:
-    """Whether labels must be checked for a third value, which booleans do not have."""
+    """True if labels must be checked for a third value, which booleans do not have."""
     return positive is not None and not isinstance(positive, bool)
 
 
@@ -487,7 +488,7 @@ def _value(value: Any) -> Any:
 
 
 def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """What the query was made with, according to the rows; it is checked, not trusted."""
+    """The settings of the query, according to the rows; they are checked, not trusted."""
     texts = set(columns.get("made_with", ()))
     if len(texts) != 1:
         got = "no column 'made_with'" if not texts else "rows of queries that differ"

@@ -1,27 +1,18 @@
-"""How SQL is written: what databases spell differently, and the layout and CASE that they share.
+"""Dialects of SQL: names, texts, numbers, the coin and an error, as each database spells them.
 
-What differs are fields of :class:`Dialect`: names, texts, numbers, the coin and an error.  A new
-dialect is a new row of :data:`DIALECTS`.
-
-The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
-break, and what follows it must not be indented, so the text of a query is never split.
+A new dialect is a new row of :data:`DIALECTS`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from isocost.checks import is_writable
-from isocost.coin import BITS, hex_bound
 from isocost.errors import Problem, UsageError, setting, spoken
-from isocost.grid import Grid
-from isocost.groups import Group, Scalar
-from isocost.rows import Row, Segment
-from isocost.rules import Rule
+from isocost.groups import Scalar
 
 DOLLAR = r"\u0024"
 """A dollar sign that begins no ${name}, where a backslash escapes."""
@@ -419,160 +410,20 @@ _UNABLE = {
 }
 
 
-Lines: TypeAlias = list[str]
-
-_WIDTH = 90
-"""How long a line may be."""
-
-
-def indented(lines: Sequence[str]) -> Lines:
-    """The lines indented by two spaces."""
-    return [f"  {line}" for line in lines]
+def quoted(column: str) -> str:
+    """A column name in double quotes; quotes inside it are doubled."""
+    return '"' + column.replace('"', '""') + '"'
 
 
-def named(lines: Sequence[str], alias: str) -> Lines:
-    """An expression AS its name."""
-    return [*lines[:-1], f"{lines[-1]} AS {alias}"]
-
-
-def select(items: Sequence[str | Lines]) -> Lines:
-    """SELECT and its items, each on one or several lines."""
-    query = ["SELECT"]
-    for number, item in enumerate(items, 1):
-        lines = indented([item] if isinstance(item, str) else item)
-        query += [*lines[:-1], lines[-1] + ("," if number < len(items) else "")]
-    return query
-
-
-def steps_of(steps: Mapping[str, Lines]) -> Lines:
-    """WITH and the named steps of a query."""
-    query, start = [], "WITH "
-    for name, lines in steps.items():
-        query += [f"{start}{name} AS (", *indented(lines), "),"]
-        start = ""
-    return [*query[:-1], ")"]
-
-
-def comment(text: str) -> str:
-    r"""A comment that no text can break out of: characters that cannot be printed are escaped.
+def literal(value: Scalar) -> str:
+    """A value as SQL; floats with an exponent, so that they are doubles and not decimals.
 
     Examples
     --------
-    >>> print(comment("group x\nDROP TABLE y"))
-    -- group x\nDROP TABLE y
+    >>> literal("it's"), literal(0.1), literal(3), literal(True)
+    ("'it''s'", '0.1e0', '3', 'TRUE')
     """
-    visible = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-    # Where ${name} is replaced, it is so even here.
-    visible = visible.replace("${", "$ {")
-    lines = wrap(visible, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(f"-- {line}" for line in lines)
-
-
-@dataclass(frozen=True)
-class Case:
-    """CASE WHEN ... THEN ... ELSE ... END, whose outcomes may be further cases.
-
-    Examples
-    --------
-    >>> print(Case((("x < 1", "0"), ("x < 2", Case((("y", "1"),), "2"))), "3"))
-    CASE
-      WHEN x < 1 THEN 0
-      WHEN x < 2 THEN
-        CASE
-          WHEN y THEN 1
-          ELSE 2
-        END
-      ELSE 3
-    END
-    """
-
-    whens: tuple[tuple[str, str | Case], ...]
-    otherwise: str | Case | Lines
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> Lines:
-        """The lines of the expression, indented by two."""
-        lines = ["CASE"]
-        for condition, outcome in self.whens:
-            lines += _branch(f"WHEN {condition} THEN", outcome)
-        return [*lines, *_branch("ELSE", self.otherwise), "END"]
-
-
-def _branch(word: str, outcome: str | Case | Lines) -> Lines:
-    if isinstance(outcome, str):
-        if len(word) + len(outcome) < _WIDTH:
-            return indented([f"{word} {outcome}"])
-        outcome = [outcome]
-    lines = outcome.lines() if isinstance(outcome, Case) else outcome
-    return indented([word, *indented(lines)])
-
-
-def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """The score of one group after the rule; ``score`` is known to lie in [0, 1].
-
-    Parameters
-    ----------
-    score, coin : str
-        SQL for the score, a double, and for the coin, 13 hexadecimal digits.
-    """
-    segments = rule.segments(group)
-    if len(segments) == 1 and (segments[0].lo, segments[0].hi) == (0.0, 1.0):
-        return _outcome(segments[0], score, coin, dialect)
-    whens = []
-    for segment in segments:
-        inside = f"{score} >= {dialect.number(segment.lo)}"
-        # The last interval includes 1.
-        inside += "" if segment.hi == 1.0 else f" AND {score} < {dialect.number(segment.hi)}"
-        whens.append((inside, _outcome(segment, score, coin, dialect)))
-    return Case(tuple(whens), score) if whens else score
-
-
-def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """The score in an interval after the rule."""
-    whens = []
-    for row, low, high in segment.outcomes():
-        if high > low:
-            if low == 0 and high == 2**BITS:
-                return _new(row, score, dialect)
-            whens.append((f"{coin} < '{hex_bound(high)}'", _new(row, score, dialect)))
-    return Case(tuple(whens), score) if whens else score
-
-
-def _new(row: Row, score: str, dialect: Dialect) -> str:
-    if row.defers:
-        return "NULL"
-    if row.value is None:
-        return f"1 - {score}"
-    if row.end is None:
-        return dialect.number(row.value)
-    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
-    way = score if row.lo == 0.0 else f"({score} - {dialect.number(row.lo)})"
-    new = f"{dialect.number(row.value)} + {dialect.number(row.slope)} * {way}"
-    if row.limit is None:
-        return new
-    return f"{'LEAST' if row.limit else 'GREATEST'}({new}, {dialect.number(row.limit)})"
-
-
-def bin_of(score: str, grid: Grid, dialect: Dialect) -> list[str]:
-    """The bin of a score in [0, 1] as terms to add: its equal part, and the edges below it.
-
-    Floor, never a cast: some databases round when they cast.
-    """
-    last = grid.bins - 1
-    part = f"LEAST(FLOOR({score} * {grid.bins}), {last})"
-    if not grid.is_dyadic:
-        # The product may round across an edge: compare with the edge itself.
-        below = _flag(f"{score} < {part} / {grid.bins}", dialect)
-        above = _flag(f"{score} >= ({part} + 1) / {grid.bins}", dialect)
-        part = f"LEAST({part} - {below} + {above}, {last})"
-    beyond = [_flag(f"{score} >= {dialect.number(edge)}", dialect) for edge in grid.extra]
-    return [f"CAST({part} AS {dialect.whole})", *beyond]
-
-
-def _flag(condition: str, dialect: Dialect) -> str:
-    return f"CAST({condition} AS {dialect.whole})"
+    if isinstance(value, str):
+        # Also a path, which must be one literal whatever it contains.
+        return "'" + value.replace("'", "''") + "'"
+    return DUCKDB.literal(value)

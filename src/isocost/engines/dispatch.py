@@ -26,6 +26,17 @@ from isocost.checks import (
     short,
 )
 from isocost.engines.arrays import apply_arrays, same_length, tally_arrays
+from isocost.engines.columns import (
+    Encoded,
+    applied_columns,
+    check_decimal,
+    column_array,
+    missing_group_of,
+    missing_id,
+    scale_of,
+    scored,
+    written_column,
+)
 from isocost.engines.frames import (
     Lazy,
     apply_to_pyspark_pandas,
@@ -36,17 +47,6 @@ from isocost.engines.frames import (
     is_stream,
     schema_of,
     tally_stream,
-)
-from isocost.engines.parsing import check_decimal
-from isocost.engines.values import (
-    Encoded,
-    applied_columns,
-    column_array,
-    missing_group_of,
-    missing_id,
-    scale_of,
-    scored,
-    written_column,
 )
 from isocost.errors import Problem, UsageError
 from isocost.grid import PROBABILITY, Grid, Scale, scale_named
@@ -156,8 +156,8 @@ def tally(
         return scored(_tally_arrays(score, label, groups, weight, decimal=decimal, **options))
     columns = check_columns(score, label, group, weight)
     if isinstance(data, str | Path):
-        from isocost.engines.connection import FileReading
         from isocost.engines.files import tally_files, warn_of_guess
+        from isocost.engines.kinds import FileReading
 
         reading = FileReading(decimal, encoding, sheet, memory_limit, threads)
         counted = tally_files(data, columns, reading=reading, **options)
@@ -174,8 +174,8 @@ def column_names(data: Any, *, encoding: str | None, sheet: str | None) -> list[
     if not is_data(data):
         return []
     if isinstance(data, str | Path):
-        from isocost.engines.connection import FileReading
-        from isocost.engines.source import Source
+        from isocost.engines.files import Source
+        from isocost.engines.kinds import FileReading
 
         with Source(data, reading=FileReading(None, encoding, sheet)) as source:
             return list(source.types)
@@ -388,7 +388,7 @@ def _need_arrays(**columns: Any) -> None:
 
 
 def is_data(data: Any) -> bool:
-    """Whether data are of a kind that :func:`tally` takes."""
+    """True if data are of a kind that :func:`tally` takes."""
     import narwhals as nw
 
     if isinstance(data, str | Path | Mapping):

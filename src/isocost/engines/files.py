@@ -2,58 +2,597 @@
 
 from __future__ import annotations
 
+import glob
+import gzip
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy.typing as npt
 
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_known, check_names, check_path, group_names_of
 from isocost.coin import bound, hex_bound
-from isocost.engines.connection import FileReading
-from isocost.engines.dialects import DUCKDB, Case, repaired_group
-from isocost.engines.parsing import WHOLE, json_values, read_as, typed
-from isocost.engines.paths import (
-    FORMATS,
-    check_encoding,
-    check_written_kind,
-    compression_of,
-    kind_of,
-)
-from isocost.engines.source import (
-    DOUBT,
-    WHOLE_TYPES,
-    Progress,
-    Source,
-    as_number,
-    is_number,
-    literal,
-    quoted,
-    read_files,
-)
-from isocost.engines.values import (
+from isocost.engines.columns import (
+    COMMA,
+    THOUSANDS,
+    WHOLE,
     GroupEncoder,
     Problems,
+    TextNumbers,
     applied_columns,
     as_objects,
+    json_values,
     missing_group_of,
     missing_id,
     no_rows,
     problem_of,
+    read_as,
     scale_of,
     scored,
+    text_numbers,
+    title_of,
+    typed,
+    unmasked,
     written_column,
 )
-from isocost.errors import DataError, FileError, Problem, ReadingWarning
+from isocost.engines.dialects import DUCKDB, literal, quoted
+from isocost.engines.kinds import (
+    ARROW_SCHEMA,
+    FORMATS,
+    FileReading,
+    check_encoding,
+    check_written_kind,
+    compression_of,
+    converted,
+    durations_of,
+    find_files,
+    kind_of,
+    nothing_at,
+    unreadable,
+)
+from isocost.engines.sql import Case, repaired_group
+from isocost.errors import (
+    DataError,
+    FileError,
+    IsocostError,
+    Problem,
+    ReadingWarning,
+    UsageError,
+    missing_column,
+)
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_null, parts_of
 from isocost.readings import Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
+from isocost.typing import is_masked
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import guess_note
+
+DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
+"""The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
+Without them queries are slower, so they are switched off only where NaN would not show."""
+
+
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+WHOLE_TYPES = (*_SIZES, *(f"U{size}" for size in _SIZES))
+"""The types of whole numbers."""
+
+
+def is_decimal(kind: str) -> bool:
+    """True if a type is DECIMAL; a list of decimals is not."""
+    return kind.startswith("DECIMAL(") and kind.endswith(")")
+
+
+def is_number(kind: str) -> bool:
+    """True if a type holds numbers.
+
+    Examples
+    --------
+    >>> [is_number(kind) for kind in ("BIGINT", "DECIMAL(3,1)", "INTERVAL", "INTEGER[]")]
+    [True, True, False, False]
+    """
+    return kind in WHOLE_TYPES or kind in ("DOUBLE", "FLOAT") or is_decimal(kind)
+
+
+def as_number(text: str) -> str:
+    """A text as a double, null if it is not a number; DuckDB alone would read 0_1 as 1."""
+    return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
+
+
+Array = npt.NDArray[Any]
+
+Progress = Callable[[float, int | None], None]
+"""Called from time to time with the share of the work that is done, from 0 to 1, and the total
+number of rows where it is known."""
+
+MOST_COLUMNS = 20_000
+"""The most columns of a file: the time that DuckDB takes grows with the square."""
+
+_PAUSE = 0.1
+"""Seconds between two reports of progress."""
+
+_NOT_UTF8 = "(?i)not utf-8|invalid utf-?8|unicode"
+
+_FIRST = 50
+"""Lines at the beginning of a CSV that show its names and its decimal sign."""
+
+_PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "VARCHAR")
+
+
+class Source:
+    """Files that DuckDB reads, with the names and types of their columns.
+
+    Every column of a CSV is read as text, and its values get their types later.  So is a group
+    column of JSON, unless all its values have one exact type: as a double, a large whole number
+    would be rounded.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        groups: Sequence[str] = (),
+        reading: FileReading | None = None,
+    ) -> None:
+        self.path = str(path)
+        self.reading = reading or FileReading()
+        self.file_set = find_files(path, name)
+        self.inputs = self.file_set.files
+        if Path(self.path).is_file() and Path(self.path).stat().st_size == 0:
+            raise no_rows(self.path)
+        self.kind = self.file_set.kind
+        self.format = FORMATS[self.kind]
+        self.is_text = self.format.is_text
+        self.decimal = self.reading.decimal or "."
+        # The copies are deleted with this object.
+        self.copies = converted(self.file_set, self.reading.encoding, self.reading.sheet)
+        self.file_set = self.copies.file_set
+        self.connection = self.reading.connect()
+        self._files = f"[{', '.join(map(literal, self.file_set.patterns))}]"
+        self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
+        self._lines = self._compressed = ""
+        if self.file_set.compression and self.format.is_compressible:
+            self._compressed = f", compression = '{self.file_set.compression}'"
+        self.first_rows: dict[str, list[str]] = {}
+        self._open_text() if self.is_text else self._open(self._reader(self.format.look))
+        self.types = {
+            str(name): str(kind)
+            for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
+        }
+        self.found_types = dict(self.types)
+        self._keep_dates(groups)
+        if self.kind == ".parquet" and "BIGINT" in self.types.values():
+            # Some may be time spans, as only Arrow's schema tells.
+            query = f"SELECT DISTINCT value FROM parquet_kv_metadata({self._files}) WHERE key = ?"
+            found = self.attempt(lambda: self.connection.execute(query, [ARROW_SCHEMA]).fetchall())
+            spans = {name for (schema,) in found for name in durations_of(schema)}
+            whole = [name for name in spans if self.types.get(name) == "BIGINT"]
+            self.types.update(dict.fromkeys(whole, "DURATION"))
+
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """The ways in which the files were read, where that is not the usual way."""
+        ways = {"encoding": self.copies.encoding, "sheet": self.copies.sheet}
+        ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.copies.guessed}
+        return {name: way for name, way in ways.items() if way is not None}
+
+    def close(self) -> None:
+        """Close the connection and delete temporary copies."""
+        self.connection.close()
+        if self.copies.folder is not None:
+            self.copies.folder.cleanup()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def check_divided(self) -> None:
+        """Raise if a CSV has one column, because its lines could not be split consistently."""
+        if self.is_text and len(self.types) == 1:
+            rule = "must have a header, and as many values in every line as it has names"
+            got = f"one column in {self.path}: {next(iter(self.types))!r}"
+            step = "remove lines above the header, and correct lines with more or fewer values"
+            raise FileError(Problem("file", rule, got, step))
+
+    def _open_text(self) -> None:
+        """Open delimited text; as Excel writes it, a name may contain another end of line."""
+        for file in self.file_set.files:
+            line = _first_line(file, self.file_set.compression)
+            self._check_width(1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|")))
+        try:
+            self._open(self._reader(""))
+        except FileError:
+            self._lines = r", new_line = '\r\n'"
+            with suppress(FileError, DataError):
+                self._open(self._reader(""))
+                return
+            raise
+
+    def _open(self, reader: str) -> None:
+        """Open the files with this reader; only headers and metadata are read."""
+        self.reader = reader
+        self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
+        self._check_width(len(self.relation.columns))
+
+    def _check_width(self, columns: int) -> None:
+        """Raise for more columns than DuckDB reads in a reasonable time."""
+        if columns > MOST_COLUMNS:
+            rule, got = f"must have at most {MOST_COLUMNS:,} columns", f"{columns:,} in {self.path}"
+            step = "keep the columns of score, label, group, weight and id"
+            raise DataError(Problem("file", rule, got, step))
+
+    def _reader(self, options: str) -> str:
+        if self.file_set.is_many and self.kind != ".jsonl":
+            # Otherwise the first file determines the columns and their types.
+            options += ", union_by_name = true"
+        options += self._lines + self._compressed + self._hive
+        return self.format.reader.format(files=self._files, options=options)
+
+    def _keep_dates(self, groups: Sequence[str]) -> None:
+        """Read as text what DuckDB would turn into dates; nested values of JSON stay JSON."""
+        # DuckDB ignores case.
+        folders = {key.lower() for key in self.file_set.partitions}
+        keys = [name for name in self.types if name.lower() in folders]
+        texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
+        if texts:
+            self._hive += f", hive_types = {_struct(dict.fromkeys(texts, 'VARCHAR'))}"
+            self.types.update(dict.fromkeys(texts, "VARCHAR"))
+        options = ""
+        if self.kind == ".jsonl":
+            mine = {name: kind for name, kind in self.types.items() if name not in keys}
+            self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
+            options = f", columns = {_struct({name: self.types[name] for name in mine})}"
+        if texts or options:
+            self._open(self._reader(options))
+
+    def types_of_all(self) -> dict[str, str]:
+        """The types of the columns of a CSV, from all rows; dates stay texts."""
+        candidates = "auto_type_candidates = ['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
+        look = f"{candidates}, sample_size = -1, decimal_separator = {literal(self.decimal)}"
+        reader = self.reader.replace("all_varchar = true", look)
+        rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
+        types = {str(row[0]): str(row[1]) for row in rows}
+        numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
+        if numbers:
+            tests = ", ".join(f"bool_or({_is_name(quoted(name))})" for name in numbers)
+            (flags,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
+            types.update(
+                {n: "VARCHAR" for n, is_name in zip(numbers, flags, strict=True) if is_name}
+            )
+        return types
+
+    def check_names(self, used: Mapping[str, str | Sequence[str] | None]) -> None:
+        """Raise if a name stands for more than one column of a file, folders included.
+
+        DuckDB itself takes the first, or the folder, and ignores case.
+        """
+        named = [
+            (r, n) for r, ns in used.items() for n in ([ns] if isinstance(ns, str) else ns or ())
+        ]
+        own = self._own_names({name.lower() for _, name in named})
+        for role, wanted in named:
+            title, alike = title_of(role, wanted), set()
+            for file, names in own.items():
+                same = [name for name in names if name.lower() == wanted.lower()]
+                alike.update(same)
+                keys = [f"{k}=" for k in self.file_set.partitions if k.lower() == wanted.lower()]
+                if same and keys:
+                    step = "rename or drop the column, or move the file out of the folder"
+                    got = f"a folder {keys[0]!r} and a column {same[0]!r} in {file}"
+                    raise DataError(Problem(title, _ONE, got, step))
+                if len(same) > 1:
+                    got = f"{len(same)} columns {_quoted(same)} in {file}"
+                    raise DataError(Problem(title, _ONE, got, "rename or drop all but one of them"))
+            if len(alike) > 1:
+                got = f"{_quoted(sorted(alike))} in different files"
+                raise DataError(Problem(title, _ONE, got, "give the column one name in all files"))
+            if not alike and wanted in self._renamed(own):
+                listed = dict.fromkeys(name for names in own.values() for name in names)
+                raise UsageError(missing_column(role, wanted, list(listed)))
+
+    def _renamed(self, own: Mapping[str, Sequence[str]]) -> set[str]:
+        """The names that DuckDB gave to repeated columns: score_1 for a second score."""
+        stems = {name.lower() for names in own.values() for name in names}
+        ends = {name: re.fullmatch(r"(.+?)(_\d+)+", name, re.DOTALL) for name in self.types}
+        return {name for name, end in ends.items() if end and end[1].lower() in stems}
+
+    def _own_names(self, used: set[str]) -> dict[str, list[str]]:
+        """The names of the columns in the files, without those of folders."""
+        if self.kind == ".parquet":
+            return self._parquet_names()
+        if self.is_text:
+            return self._headers()
+        if self._renamed({"": list(self.types)}):
+            return self._keys()
+        if used & {key.lower() for key in self.file_set.partitions}:
+            options = f"{self.format.look}, hive_partitioning = false"
+            reader = self.format.reader.format(files=self._files, options=options)
+            rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
+            return {self.path: [str(row[0]) for row in rows]}
+        return {}
+
+    def _keys(self) -> dict[str, list[str]]:
+        """All keys of JSON; DuckDB would lose one of two that differ only in case."""
+        objects = f"read_json_objects({self._files}, format = 'newline_delimited')"
+        rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
+        keys = sorted(str(row[0]) for row in rows)
+        lower = [key.lower() for key in keys]
+        twins = [key for key in keys if lower.count(key.lower()) > 1]
+        if twins:
+            rule = "keys must differ in more than upper and lower case"
+            got = f"{_quoted(twins)} in {self.path}"
+            raise DataError(Problem("file", rule, got, "rename or drop all but one of them"))
+        return {self.path: keys}
+
+    def _headers(self) -> dict[str, list[str]]:
+        """The header of each CSV; files with the same first line are read once."""
+        compression = self.file_set.compression
+        files: dict[bytes | str, str] = {}
+        for file in self.file_set.files:
+            line = _first_line(file, compression)
+            # It may not be the whole header.
+            is_whole = line.endswith(b"\n") and line.count(b'"') % 2 == 0
+            files[line if is_whole else file] = file
+        reader = self.format.reader.replace("header = true", "header = false")
+        headers = {}
+        for file in files.values():
+            options = self._lines + self._compressed
+            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=options)
+            try:
+                rows = self.run(f"SELECT * FROM {one} LIMIT {_FIRST}").fetchall()
+            except IsocostError:
+                continue
+            columns = [column for column in zip(*rows, strict=True) if column[0] is not None]
+            names = [str(name).strip() for name, *_ in columns]
+            headers[self.copies.names.get(file, file)] = names
+            for name, (_, *values) in zip(names, columns, strict=True):
+                self.first_rows[name] = [text for text in values if text is not None]
+        return headers
+
+    def _parquet_names(self) -> dict[str, list[str]]:
+        """The top-level columns of each Parquet file, without the fields of structures."""
+        columns = "file_name, name, coalesce(num_children, 0)"
+        rows = self.run(f"SELECT {columns} FROM parquet_schema({self._files})").fetchall()
+        names: dict[str, list[str]] = {}
+        inside = 0
+        for file, column, children in rows:
+            if file not in names:
+                # The first row of a file is the root.
+                names[file] = []
+                continue
+            if inside == 0:
+                names[file].append(str(column))
+            inside += children - (inside > 0)
+        return names
+
+    def run(self, query: str, progress: Progress | None = None) -> Any:
+        """Run a query; a failure becomes an error that names the file."""
+        return self.attempt(lambda: self.connection.execute(query), progress)
+
+    def attempt(self, work: Callable[[], Any], progress: Progress | None = None) -> Any:
+        """Do some work with the connection; a failure becomes an error that names the file."""
+        import duckdb
+
+        try:
+            return work() if progress is None else self._watched(work, progress)
+        except duckdb.OutOfMemoryException as error:
+            if self.reading.relax(self.connection):
+                return self.attempt(work, progress)
+            raise self._explained(error) from error
+        except duckdb.Error as error:
+            if "interrupted" in str(error).lower():
+                raise KeyboardInterrupt from error
+            raise self._explained(error) from error
+        except RuntimeError as error:
+            # DuckDB catches Ctrl-C itself and raises an error of its own.
+            if "interrupted" in str(error).lower():
+                raise KeyboardInterrupt from error
+            raise
+
+    def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
+        rows = None
+        if self.kind == ".parquet":
+            query = f"SELECT sum(num_rows) FROM parquet_file_metadata({self._files})"
+            rows = int(self.run(query).fetchall()[0][0])
+        self.connection.execute("SET enable_progress_bar = true")
+        self.connection.execute("SET enable_progress_bar_print = false")
+        percentage = self.connection.query_progress
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            job = pool.submit(work)
+            try:
+                while True:
+                    try:
+                        return job.result(timeout=_PAUSE)
+                    except StillRunning:
+                        progress(min(max(percentage() / 100.0, 0.0), 1.0), rows)
+            except BaseException:
+                self.connection.interrupt()
+                raise
+
+    def _explained(self, error: Exception) -> FileError | DataError | UsageError:
+        message = str(error)
+        if self.copies.doubt is not None and re.search(_NOT_UTF8, message):
+            return FileError(self.copies.doubt)
+        for copy, name in self.copies.names.items():
+            message = message.replace(copy, name)
+        first = " ".join(line.strip() for line in message.splitlines()[:4] if line.strip())[:300]
+        if "No files found" in first:
+            return nothing_at(self.path)
+        if "Out of Memory" in first:
+            rule = "must be enough for the work"
+            step = "raise it, use fewer threads, or write without keeping the order of the rows"
+            return UsageError(Problem("memory_limit", rule, first, step))
+        if longest := re.search(r"Maximum line size of (\d+) bytes", message):
+            rule = f"must have lines of at most {int(longest[1]):,} bytes"
+            step = "look for a quotation mark that is never closed, or convert the file to Parquet"
+            return DataError(Problem("file", rule, f"a longer line in {self.path}", step))
+        if "onversion" in first or "CSV Error" in first or "alformed JSON" in first:
+            rule = "must hold one kind of value per column"
+            step = "correct the line, or pass the data as a frame with the types you want"
+            return DataError(Problem("file", rule, first, step))
+        return unreadable(self.kind, f"{self.path}: {first}")
+
+    def columns_of(
+        self, query: Callable[[], Any], progress: Progress | None = None
+    ) -> dict[str, Array]:
+        """A result as arrays; nulls are None.  The query runs again if it gets more memory."""
+        columns = self.attempt(lambda: query().fetchnumpy(), progress)
+        return {
+            name: unmasked(values) if is_masked(values) else values
+            for name, values in columns.items()
+        }
+
+    def column(self, role: str, wanted: str) -> str:
+        """A column as SQL, or an error that lists the columns."""
+        if wanted not in self.types:
+            raise UsageError(missing_column(role, wanted, list(self.types)))
+        return quoted(wanted)
+
+    def number(self, role: str, wanted: str) -> str:
+        """A numeric column as SQL of type DOUBLE."""
+        column = self.column(role, wanted)
+        kind = self.types[wanted]
+        if self.is_text or kind == "VARCHAR":
+            # Not a number, also true: an error.
+            other = f"CAST(CASE WHEN {column} IS NOT NULL THEN 'no number' END AS DOUBLE)"
+            return f"coalesce({self.text_number(column)}, {other})"
+        if kind == "BOOLEAN":
+            return f"CAST(CAST({column} AS INT) AS DOUBLE)"
+        if not is_number(kind):
+            self.check_number(role, wanted)
+            return "CAST(NULL AS DOUBLE)"
+        if is_decimal(kind):
+            # DuckDB rounds twice where there are many digits.
+            column = f"CAST({column} AS VARCHAR)"
+        return f"CAST({column} AS DOUBLE)"
+
+    def text_number(self, text: str) -> str:
+        """A text as a double, null if it is not a number with the decimal sign of the files."""
+        if self.decimal == ".":
+            return as_number(text)
+        point = f"replace(CASE WHEN contains({text}, '.') THEN NULL ELSE {text} END, ',', '.')"
+        return as_number(point)
+
+    def check_scalar(self, role: str, wanted: str) -> None:
+        """Raise if the values of groups or labels are not texts, numbers or booleans."""
+        self.column(role, wanted)
+        kind = self.types[wanted]
+        plain = kind in ("BOOLEAN", "VARCHAR", "JSON", '"NULL"') or kind.startswith("ENUM(")
+        if plain or (is_number(kind) and not (role == "group" and is_decimal(kind))):
+            return
+        rule, step = "values must be text, numbers or booleans", "convert the column to text first"
+        raise DataError(Problem(role, rule, f"column {wanted!r} of type {kind}", step))
+
+    def check_number(self, role: str, wanted: str) -> None:
+        """Raise if a column has values that are not numbers, with their count and an example.
+
+        Nulls are counted with the rows.
+        """
+        text, kind = f"{quoted(wanted)}::VARCHAR", self.types[wanted]
+        if is_number(kind) or kind == "BOOLEAN":
+            return
+        title = f"{role} (column {wanted!r})"
+        if kind != "VARCHAR":
+            query = f"SELECT count(*), min({text}) FROM {self.reader} WHERE {text} IS NOT NULL"
+            ((count, least),) = self.run(query).fetchall()
+            if count:
+                got = f"{count:,} values of type {kind}, for example {least!r}"
+                step = "convert them to numbers"
+                raise DataError(Problem(title, "must hold numbers", got, step))
+            return
+        numbers = self.text_numbers(wanted)
+        if numbers.odd:
+            raise DataError(numbers.problem(title, self.reading.decimal))
+
+    def text_numbers(self, wanted: str) -> TextNumbers:
+        """Counts of the ways in which the texts of a column might be read as numbers."""
+        text = f"trim({quoted(wanted)}::VARCHAR)"
+        comma = f"regexp_full_match({text}, {literal(COMMA)})"
+        point = f"({as_number(text)} IS NOT NULL)"
+        separated = f"regexp_full_match({text}, {literal(THOUSANDS)}) AND NOT {point}"
+        tests = {
+            "odd": f"{self.text_number(text)} IS NULL",
+            "commas": f"{comma} AND NOT {point}",
+            "points": f"{point} AND NOT {comma}",
+            "thousands": f"{separated} AND NOT {comma}",
+            "unclear": f"{separated} AND {comma}",
+            "whole": f"{point} AND {comma}",
+        }
+        # Not count_if, which is null where there are no rows.
+        counts = ", ".join(f"count(*) FILTER ({test})" for test in tests.values())
+        least = ", ".join(f"min({text}) FILTER ({test})" for test in tests.values())
+        query = f"SELECT count(*), {counts}, {least} FROM {self.reader} WHERE {text} IS NOT NULL"
+        ((total, *numbers),) = self.run(query).fetchall()
+        examples = dict(zip(tests, numbers[len(tests) :], strict=True))
+        return TextNumbers(
+            **dict(zip(tests, numbers, strict=False)),
+            total=total,
+            examples={kind: text for kind, text in examples.items() if text is not None},
+        )
+
+    def find_decimal(self, *wanted: str) -> None:
+        """Set the decimal sign of some columns: a comma if every number fits."""
+        texts = [name for name in wanted if self.types.get(name) == "VARCHAR"]
+        if self.reading.decimal is not None or not texts:
+            return
+        # One number with a point settles it, and most files have one in the first rows.
+        if any(text_numbers(self.first_rows.get(name, ()), ".").points for name in texts):
+            return
+        commas = ", ".join(f"bool_or(contains({quoted(name)}, ','))" for name in texts)
+        if not any(self.run(f"SELECT {commas} FROM {self.reader}").fetchall()[0]):
+            return
+        numbers = [self.text_numbers(name) for name in texts]
+        fits = [column.fits_comma for column in numbers]
+        either = [not column.odd and not column.points for column in numbers]
+        if any(fits) and all(a or b for a, b in zip(fits, either, strict=True)):
+            self.decimal = ","
+
+
+def _struct(values: dict[str, str]) -> str:
+    listed = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
+    return f"{{{listed}}}"
+
+
+def _json_type(kind: str, is_group: bool) -> str:
+    """The type to read a column of JSON as: numbers and booleans as such, others as written."""
+    nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+    if nested or (is_group and kind in ("DOUBLE", "HUGEINT")):
+        return "JSON"
+    return kind if kind in _PLAIN else "VARCHAR"
+
+
+_ONE = "must name one column, and upper and lower case are the same in files"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(map(repr, names))
+
+
+def _first_line(file: str, compression: str | None) -> bytes:
+    """The first line of a file, at most a MiB; nothing if Zstandard compresses it."""
+    compression = compression or compression_of(file)
+    if compression == "zstd":
+        return b""
+    with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
+        return bytes(lines.readline(2**20))
+
+
+def _is_name(text: str) -> str:
+    """The condition that digits are a name: a double would round them, or DuckDB ignore a part."""
+    whole = f"try_cast({text} AS HUGEINT)"
+    rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
+    too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
+    return f"contains({text}, '_') OR {too_long}"
 
 
 @dataclass(frozen=True)
@@ -103,20 +642,16 @@ def tally_files(
     """
     from isocost.engines.lazy import count_cells
 
-    def count(reading: FileReading) -> Tally:
-        used, named = columns, positive
-        with Source(path, name, columns["group"], reading) as source:
-            source.check_divided()
-            if guess is not None:
-                used, named = guess(source, used, named)
-            source.check_names(used)
-            rows = _FileRows(source, used, named, progress, part)
-            options: dict[str, Any] = {"positive": named, "missing_group": missing_group}
-            options |= {"handed_over": handed_over, "drop_missing": drop_missing}
-            counted = scored(count_cells(rows, used, grid=grid, scale=scale, **options))
-            return replace(counted, reading=replace(counted.reading, **source.read_as))
-
-    return read_files(count, reading)
+    with Source(path, name, columns["group"], reading) as source:
+        source.check_divided()
+        if guess is not None:
+            columns, positive = guess(source, columns, positive)
+        source.check_names(columns)
+        rows = _FileRows(source, columns, positive, progress, part)
+        options: dict[str, Any] = {"positive": positive, "missing_group": missing_group}
+        options |= {"handed_over": handed_over, "drop_missing": drop_missing}
+        counted = scored(count_cells(rows, columns, grid=grid, scale=scale, **options))
+        return replace(counted, reading=replace(counted.reading, **source.read_as))
 
 
 def warn_of_guess(reading: Reading, groups: Iterable[Group], stacklevel: int) -> None:
@@ -142,9 +677,28 @@ class _FileRows:
         self.source, self.columns, self.progress = source, columns, progress
         self.positive = positive
         self.origin = source.path
-        picked = _picked(source, columns, positive)
+        known = {role: columns[role] for role in ("score", "label", "group", "weight")}
+        check_known(source.types, known)
+        source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
+        groups, named = columns["group"], columns["label"]
+        for role, name in (("label", named), *(("group", name) for name in groups)):
+            source.check_scalar(role, name)
+        label = quoted(named)
+        picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
+        picked["y"] = _label(source, label, source.types[named], positive)
+        picked["l"] = label
+        if positive is not None and source.is_text:
+            # 0 and 0.0 are the same number, however a CSV writes it.
+            picked["l"] = f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
+        elif positive is not None:
+            picked["l"] = f"CAST({label} AS VARCHAR)"
+        for role, key in (("score", "h"), ("weight", "w")):
+            if (name := columns[role]) is not None:
+                picked[key] = source.number(role, name)
+                picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
         rows = source.relation if part is None else part.of(source.relation)
-        self.relation = source.attempt(lambda: rows.project(picked))
+        listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
+        self.relation = source.attempt(lambda: rows.project(listed))
 
     def pick(self, careful: bool) -> Any:
         """The frame to count; with care, DuckDB ignores the statistics of the files."""
@@ -163,7 +717,6 @@ class _FileRows:
             return self.source.columns_of(lambda: nw.to_native(frame).select("*"), progress)
         except DataError:
             named = {name: role for role in ("score", "weight") if (name := self.columns[role])}
-            self.source.find_decimal(*named)
             # Decimal commas are wrong only because another column does not have them.
             for name in sorted(named, key=lambda name: self.source.text_numbers(name).fits_comma):
                 self.source.check_number(named[name], name)
@@ -181,25 +734,6 @@ class _FileRows:
         """The label; a text of a CSV gets its type, unless a positive text is looked for."""
         is_typed = self.source.is_text and self.positive is None
         return typed([value])[value] if is_typed else value
-
-
-def _picked(source: Source, columns: dict[str, Any], positive: Any) -> str:
-    """The columns to count, each as the type it is counted in."""
-    check_known(
-        source.types, {role: columns[role] for role in ("score", "label", "group", "weight")}
-    )
-    for role, name in (("label", columns["label"]), *(("group", n) for n in columns["group"])):
-        source.check_scalar(role, name)
-    label = source.column("label", columns["label"])
-    picked = {f"g{i}": source.column("group", name) for i, name in enumerate(columns["group"])}
-    kind = source.types[columns["label"]]
-    picked["y"] = _label(source, label, kind, positive)
-    picked["l"] = label if positive is None else _shown_label(source, label)
-    for role, key in (("score", "h"), ("weight", "w")):
-        if (name := columns[role]) is not None:
-            picked[key] = source.number(role, name)
-            picked[f"shown_{key}"] = picked[key] if source.is_text else source.column(role, name)
-    return ", ".join(f"{text} AS {key}" for key, text in picked.items())
 
 
 def _label(source: Source, label: str, kind: str, positive: Any) -> str:
@@ -245,13 +779,6 @@ def _is_label(source: Source, label: str, kind: str, value: Any) -> str:
         except (TypeError, ValueError):
             return "FALSE"
     return f"CAST({label} AS VARCHAR) = {literal(text)}"
-
-
-def _shown_label(source: Source, label: str) -> str:
-    """The label as text; 0 and 0.0 are the same number, however a CSV writes it."""
-    if not source.is_text:
-        return f"CAST({label} AS VARCHAR)"
-    return f"coalesce(CAST({source.text_number(label)} AS VARCHAR), {label})"
 
 
 def apply_file(
@@ -337,12 +864,8 @@ def apply_file(
         output_column=output_column, **flags, unknown=unknown, missing_group=missing_group,
         scale=scale_of(rule, scale),
     )  # fmt: skip
-
-    def write(reading: FileReading) -> int:
-        with Source(path, groups=groups, reading=reading) as source:
-            return repair.write(source, Path(output), force, progress)
-
-    return read_files(write, reading)
+    with Source(path, groups=groups, reading=reading) as source:
+        return repair.write(source, Path(output), force, progress)
 
 
 @dataclass(frozen=True)
@@ -371,21 +894,35 @@ class _FileRepair:
         source.check_names(used)
         _check_output(source, output, force)
         if self.id is not None:
-            _check_id(source, self.id)
+            source.column("id", self.id)
+            kind = source.types[self.id]
+            if kind != "VARCHAR" and kind not in WHOLE_TYPES:
+                raise _no_id(self.id, f"values of type {kind}")
         share = 0.4 if source.is_text else 0.1
         groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
-        warn_of_guess(Reading(**source.read_as), groups, stacklevel=5)
+        warn_of_guess(Reading(**source.read_as), groups, stacklevel=3)
         others = [group for group in groups if group not in self.rule.groups]
         if others and self.unknown == "error":
             raise unknown_groups(others, self.rule.groups)
         h = self.scale.sql(source.number("score", self.score), literal)
-        new = self._repaired(h, groups, columns)
+        rule, missing = self.rule, self.missing_group
+        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
+        whens = tuple(
+            (_is_group(columns, group, missing), repaired_group(rule, group, h, coin, DUCKDB))
+            for group in rule.groups
+            if group in groups and rule.segments(group)
+        )
+        new = str(Case(whens, h)) if whens else h
         casts = _casts(source, kind_of(str(output)), dict(zip(self.groups, columns, strict=True)))
-        selected = _selected(source, target, _as_read(source, new, output), casts)
+        # With a decimal comma into a CSV if the numbers came from there.
+        with_comma = source.decimal == "," and FORMATS[kind_of(str(output))].is_text
+        written = f"replace(CAST({new} AS VARCHAR), '.', ',')" if with_comma else new
+        listed = {name: quoted(name) for name in source.types} | casts | {target: written}
         if self.changed is not None:
-            selected += f", {new} IS DISTINCT FROM {h} AS {quoted(self.changed)}"
+            listed[self.changed] = f"{new} IS DISTINCT FROM {h}"
         if self.handed_over is not None:
-            selected += f", {new} IS NULL AS {quoted(self.handed_over)}"
+            listed[self.handed_over] = f"{new} IS NULL"
+        selected = ", ".join(f"{text} AS {quoted(name)}" for name, text in listed.items())
         query = f"SELECT {selected} FROM {source.reader}"
         _copy(source, query, output, force, _step_of(progress, share, 1.0, count))
         return count
@@ -396,6 +933,7 @@ class _FileRepair:
         """Check the rows in one query; their groups, the group columns, and the number of rows."""
         for name in self.groups:
             source.check_scalar("group", name)
+        source.find_decimal(self.score)
         h = source.number("score", self.score)
         low, high = literal(self.scale.low), literal(self.scale.high)
         wrong = f"{h} < {low} OR ({h} > {high} AND NOT isnan({h}))"
@@ -404,12 +942,11 @@ class _FileRepair:
             f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(self.groups))}, "
             f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
             f"count_if({wrong}) AS wrong_score, "
-            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL"
+            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL ORDER BY ALL"
         )
         try:
             cells = source.columns_of(lambda: source.connection.execute(query), progress)
         except DataError:
-            source.find_decimal(self.score)
             source.check_number("score", self.score)
             raise
         names = {"score": self.score, "group": ", ".join(self.groups), "id": self.id or ""}
@@ -453,20 +990,6 @@ class _FileRepair:
             columns.append(_Column(quoted(name), source.types[name], literals))
         return raw, columns
 
-    def _repaired(self, score: str, groups: Sequence[Group], columns: Sequence[_Column]) -> str:
-        """The score after the rule, as one CASE expression over the groups that occur.
-
-        ``score`` is SQL for a double.
-        """
-        rule, missing = self.rule, self.missing_group
-        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
-        whens = tuple(
-            (_is_group(columns, group, missing), repaired_group(rule, group, score, coin, DUCKDB))
-            for group in rule.groups
-            if group in groups and rule.segments(group)
-        )
-        return str(Case(whens, score)) if whens else score
-
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
     """Write the result of a query to a file, through a temporary one."""
@@ -486,13 +1009,6 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
             raise FileError(Problem("output", rule, got, step)) from error
 
 
-def _as_read(source: Source, number: str, output: Path) -> str:
-    """A number as it is written: with a decimal comma into a CSV if it came from there."""
-    if source.decimal == "." or not FORMATS[kind_of(str(output))].is_text:
-        return number
-    return f"replace(CAST({number} AS VARCHAR), '.', ',')"
-
-
 def _step_of(
     progress: Progress | None, start: float, stop: float, rows: int | None = None
 ) -> Progress | None:
@@ -503,31 +1019,25 @@ def _step_of(
 
 
 def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
-    """The types of columns in the output, where they differ from those they are read as."""
-    if FORMATS[kind].is_text:
-        return {}
-    if source.is_text:
-        types = source.types_of_all().items()
-        return {name: type for name, type in types if type in ("BIGINT", "DOUBLE")}
-    if kind != ".parquet":
-        return {}
-    # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
-    casts = {n: "DECIMAL(38,0)" for n, type in source.found_types.items() if type == "HUGEINT"}
-    for name, column in groups.items():
-        if source.found_types[name] == "DOUBLE" and all(type(v) is float for v in column.literals):
-            casts[name] = "DOUBLE"
+    """SQL of the columns whose types in the output differ from those they are read as."""
+    types: dict[str, str] = {}
+    if source.is_text and not FORMATS[kind].is_text:
+        all_types = source.types_of_all()
+        types = {n: found for n, found in all_types.items() if found in ("BIGINT", "DOUBLE")}
+    elif kind == ".parquet":
+        # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
+        wide = [name for name, found in source.found_types.items() if found == "HUGEINT"]
+        types = dict.fromkeys(wide, "DECIMAL(38,0)")
+        for name, column in groups.items():
+            is_float = all(type(value) is float for value in column.literals)
+            if source.found_types[name] == "DOUBLE" and is_float:
+                types[name] = "DOUBLE"
+    casts = {}
+    for name, new_type in types.items():
+        is_text = source.is_text and new_type == "DOUBLE"
+        value = source.text_number(quoted(name)) if is_text else quoted(name)
+        casts[name] = f"CAST({value} AS {new_type})"
     return casts
-
-
-def _selected(source: Source, target: str, new: str, casts: dict[str, str]) -> str:
-    """All columns, one of them new; numbers of a CSV become numbers elsewhere."""
-    listed = {column: quoted(column) for column in source.types}
-    for column, kind in casts.items():
-        is_text = source.is_text and kind == "DOUBLE"
-        value = source.text_number(quoted(column)) if is_text else quoted(column)
-        listed[column] = f"CAST({value} AS {kind}) AS {quoted(column)}"
-    listed[target] = f"{new} AS {quoted(target)}"
-    return ", ".join(listed.values())
 
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
@@ -543,35 +1053,17 @@ def _check_output(source: Source, output: Path, force: bool) -> None:
         raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
 
 
-def _check_id(source: Source, id: str) -> None:
-    source.column("id", id)
-    kind = source.types[id]
-    if kind != "VARCHAR" and kind not in WHOLE_TYPES:
-        raise _no_id(id, f"values of type {kind}")
-
-
 def _no_id(id: str, got: str) -> DataError:
     step = "use another column, or write the ids without decimals"
     return DataError(problem_of("id", id, got, step))
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """A group column as SQL, its type, and the literals of its values by what they stand for."""
 
     text: str
     kind: str
     literals: Mapping[Scalar, Sequence[str]]
-
-    def test(self, value: Scalar) -> str:
-        """The condition that it has a value; as in Python, 1 is 1.0 and True."""
-        same = self.literals.get(value)
-        return f"{self.text} IN ({', '.join(same)})" if same else "FALSE"
-
-    def is_missing(self) -> str:
-        """The condition that it is null or NaN."""
-        nan = f" OR isnan({self.text})" if self.kind in ("DOUBLE", "FLOAT") else ""
-        return f"{self.text} IS NULL{nan}"
 
 
 def _id_counts(source: Source, id: str | None) -> str:
@@ -588,9 +1080,13 @@ def _id_counts(source: Source, id: str | None) -> str:
 
 
 def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
-    """The condition that a row is in a group; nulls are in the group ``missing``."""
+    """The condition that a row is in a group; nulls and NaN are in the group ``missing``."""
     tests = []
     for column, part in zip(columns, parts_of(group), strict=True):
-        test = column.test(part)
-        tests.append(f"({test} OR {column.is_missing()})" if part == missing else test)
+        same = column.literals.get(part)
+        test = f"{column.text} IN ({', '.join(same)})" if same else "FALSE"
+        if part == missing:
+            nan = f" OR isnan({column.text})" if column.kind in ("DOUBLE", "FLOAT") else ""
+            test = f"({test} OR {column.text} IS NULL{nan})"
+        tests.append(test)
     return " AND ".join(tests)

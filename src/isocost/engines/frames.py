@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from isocost.checks import check_known
 from isocost.engines.arrays import tally_arrays
-from isocost.engines.values import Encoded, as_objects, is_uniform, title_of
+from isocost.engines.columns import Encoded, as_objects, is_uniform, title_of
 from isocost.errors import DataError, Problem, UsageError, missing_column
 from isocost.grid import Grid, scale_named
 from isocost.groups import as_scalar, is_null
@@ -172,22 +172,19 @@ class Frame:
             # By position, whatever the index; aligning a new series to it takes seconds.
             return nw.to_native(self.frame).assign(**columns)
         backend = nw.get_native_namespace(self.frame)
-        new = [_series_of(name, values, backend) for name, values in columns.items()]
+        new = []
+        for name, values in columns.items():
+            if values.dtype.kind == "f" and np.isnan(values).any():
+                # The score of people who are handed over is null.
+                listed = [None if math.isnan(score) else score for score in values.tolist()]
+                new.append(nw.new_series(name, listed, nw.Float64, backend=backend))
+            else:
+                new.append(nw.new_series(name, values, backend=backend))
         return nw.to_native(self.frame.with_columns(*new))
 
 
-def _series_of(name: str, values: npt.NDArray[Any], backend: Any) -> Any:
-    """A new series; the score of people who are handed over is null."""
-    import narwhals as nw
-
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        listed = [None if math.isnan(score) else score for score in values.tolist()]
-        return nw.new_series(name, listed, nw.Float64, backend=backend)
-    return nw.new_series(name, values, backend=backend)
-
-
 def is_wide(kind: Any) -> bool:
-    """Whether a type has integers of 128 bits, which NumPy does not have."""
+    """True if a type has integers of 128 bits, which NumPy does not have."""
     import narwhals as nw
 
     return kind in (nw.Int128, nw.UInt128)
@@ -261,7 +258,7 @@ class Lazy:
             raise DataError(Problem(title_of(role, name), rule, got, step))
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
-        """The same frame; in dask, columns of objects raise at a value that is not a text."""
+        """Itself; in dask, columns of objects raise at a value that is not a text."""
         import narwhals as nw
 
         odd = [name for name in names if self.types[name] == nw.Object]
@@ -359,7 +356,7 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
+    """True if data are a dataset, a scanner or a reader of pyarrow, which yield batches."""
     arrow, dataset = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
     kinds = [arrow.RecordBatchReader] if arrow is not None else []
     kinds += [dataset.Dataset, dataset.Scanner] if dataset is not None else []
@@ -479,7 +476,7 @@ def apply_to_stream(
 
 
 def is_pyspark_pandas(data: Any) -> bool:
-    """Whether data are a frame of pyspark.pandas."""
+    """True if data are a frame of pyspark.pandas."""
     return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
 
 

@@ -6,13 +6,22 @@ checks need no second query; only an example of a bad value does.
 A rule gives the same lazy frame with a column added or replaced; nothing is computed here.  What
 the types of the columns show is reported at once.  Other problems, such as a null id or a group
 that the rule does not know, stop the engine when it reaches the row.
+
+One narwhals expression does for all engines, but for names (:func:`column`), and for two things
+that narwhals does not have and each engine does in a native step, :func:`guarded`: the score read
+through a test that fails where the row has a fault, so that there is no result without the test;
+and the coin, 13 hexadecimal digits where the engine has MD5, otherwise their number.
 """
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import InvalidOperation
 from functools import partial, reduce
+from importlib import import_module
 from operator import and_
 from typing import Any, Literal, Protocol
 
@@ -21,22 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import Cells
-from isocost.engines.backends import (
-    NO_ID,
-    Guard,
-    as_number,
-    believes_statistics,
-    collect,
-    column,
-    constant,
-    guarded,
-    limit,
-    originally_named,
-    plainly_named,
-    writes_decimals,
-)
-from isocost.engines.frames import Lazy, is_wide
-from isocost.engines.values import (
+from isocost.coin import coins, hex_bound
+from isocost.engines.columns import (
     MOST_LABELS,
     USUAL_WEIGHTS,
     WRONG,
@@ -50,12 +45,267 @@ from isocost.engines.values import (
     problem_of,
     title_of,
 )
-from isocost.errors import DataError, Problem, UsageError, missing_column
+from isocost.engines.dialects import quoted
+from isocost.engines.frames import Frame, Lazy, is_wide
+from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.rows import Row
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
+
+NO_ID = 6
+"""The fault of a row without an id."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The task of the native step: the columns it reads, and the two that it adds.
+
+    ``fault`` names a column of codes, 0 where nothing is wrong; ``messages`` explains the others.
+    Without ``id`` there is no coin.
+    """
+
+    score: str
+    fault: str
+    messages: dict[int, str]
+    id: str | None
+    salt: str
+    checked: str
+    coin: str
+
+
+def collect(frame: Any) -> dict[str, Any]:
+    """The few rows of a result as narwhals series; nulls are None or NaN."""
+    if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
+        rule = "must be installed, because this engine returns its cells through it"
+        require_package("pyarrow", "pyarrow", rule, "pip install pyarrow")
+    # Without streaming Polars would hold all rows of a file at once.
+    options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    try:
+        return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
+    except InvalidOperation as error:
+        # Before pandas 3, dask compares decimals to find missing ones, and a signaling NaN raises.
+        step = "replace these values, or drop their rows"
+        got = "a decimal that cannot be compared, such as sNaN"
+        raise DataError(Problem("data", "must hold numbers", got, step)) from error
+
+
+@atexit.register
+def _forget_duckdb() -> None:
+    """Clear a cache of narwhals that outlives DuckDB, which would report leaks at exit."""
+    cached = getattr(sys.modules.get("narwhals._namespace"), "_builtin_namespace", None)
+    clear = getattr(cached, "cache_clear", None)
+    if clear is not None:
+        clear()
+
+
+def plainly_named(source: Lazy, *added: str) -> Lazy:
+    """The source with plain column names, if the engine needs them.
+
+    ``added`` are the names of columns to be added.  Before 2.0 DuckDB parses column names in
+    expressions: a dot splits them, and a quote starts a quoted name.
+    """
+    names = list(dict.fromkeys([*source.types, *added]))
+    plain = not any("." in name or '"' in name for name in names)
+    if plain or not source.frame.implementation.is_duckdb():
+        return source
+    renamed = {name: f"c{i}" for i, name in enumerate(names)}
+    columns = [f"{quoted(name)} AS {renamed[name]}" for name in source.types]
+    frame = nw.from_native(nw.to_native(source.frame).project(", ".join(columns)))
+    return Lazy(frame, source.types, renamed)
+
+
+def originally_named(source: Lazy, frame: Any) -> Any:
+    """The native frame, with the names that :func:`plainly_named` replaced."""
+    native = nw.to_native(frame)
+    if not source.renamed:
+        return native
+    names = {inside: name for name, inside in source.renamed.items()}
+    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
+
+
+def column(source: Lazy, name: str, careful: bool = True) -> nw.Expr:
+    """A column of the data, by its name.
+
+    Unless ``careful``, NaN may pass as any number: quicker, where NaN shows in the result.
+    """
+    engine, values = source.frame.implementation, nw.col(source.inside(name))
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return nw.col(_in_backticks(name))
+    # With ibis floor returns whole numbers, and fails at NaN before it can show.
+    careful = careful or engine.is_ibis()
+    if careful and believes_statistics(source) and source.types[name].is_float():
+        # The result of a condition has no statistics.
+        return nw.when(~values.is_null()).then(values)
+    return values
+
+
+def believes_statistics(source: Lazy) -> bool:
+    """True if the engine may take NaN for a number between minimum and maximum.
+
+    The statistics of Parquet files ignore NaN, and DuckDB trusts them: NaN would lie in [0, 1].
+    """
+    engine = source.frame.implementation
+    return bool(engine.is_duckdb() or engine.is_ibis())
+
+
+def writes_decimals(frame: Any) -> bool:
+    """True if floats in an expression reach the engine as decimals.
+
+    ibis writes decimals, and before 2.0 DuckDB may miss the nearest double by one.
+    """
+    return bool(frame.implementation.is_ibis())
+
+
+def constant(frame: Any, value: float) -> nw.Expr:
+    """A float that the engine reads exactly."""
+    return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
+
+
+def as_number(frame: Any, condition: nw.Expr) -> nw.Expr:
+    """1.0 where a condition holds, else 0.0."""
+    if frame.implementation.is_duckdb():
+        return condition.cast(nw.Float64)
+    # Spark cannot cast a boolean to a float.
+    return condition.cast(nw.Int64).cast(nw.Float64)
+
+
+def _in_backticks(name: str) -> str:
+    """A name for Spark, where a dot would access a field of a structure."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def limit(frame: Any, bound: int) -> str | int:
+    """A bound in the form of the engine's coins."""
+    has_digits = not (frame.implementation.is_polars() or frame.implementation.is_dask())
+    return hex_bound(bound) if has_digits else bound
+
+
+def guarded(frame: Any, guard: Guard) -> Any:
+    """The narwhals frame with the two columns added; nothing is computed yet."""
+    kind = frame.implementation.value
+    if kind not in _NATIVE:
+        rule = f"must be of an engine that has the coin: {', '.join(_NATIVE)}"
+        step = "collect it first, or convert it to one of these"
+        raise UsageError(Problem("data", rule, f"a lazy frame of {kind}", step))
+    return nw.from_native(_NATIVE[kind](nw.to_native(frame), guard))
+
+
+def _polars(native: Any, guard: Guard) -> Any:
+    import polars as pl
+
+    def check(rows: Any) -> Any:
+        _stop_at(rows.struct.field(guard.fault).to_numpy(), guard)
+        return rows.struct.field(guard.score)
+
+    def throw(ids: Any) -> Any:
+        if ids.null_count():
+            raise ValueError(guard.messages[NO_ID])
+        batch = Frame(nw.from_native(ids.alias("id").to_frame()))
+        return pl.Series(_thrown(batch, "id", guard.salt))
+
+    pair = pl.struct(guard.score, guard.fault)
+    checked = pair.map_batches(check, return_dtype=pl.Float64, is_elementwise=True)
+    added = [checked.alias(guard.checked)]
+    if guard.id is not None:
+        coin = pl.col(guard.id).map_batches(throw, return_dtype=pl.Int64, is_elementwise=True)
+        added.append(coin.alias(guard.coin))
+    return native.with_columns(added)
+
+
+def _dask(native: Any, guard: Guard) -> Any:
+    kinds = {guard.checked: np.float64} | ({} if guard.id is None else {guard.coin: np.int64})
+    empty = native._meta.assign(**{name: np.array([], kind) for name, kind in kinds.items()})
+    return native.map_partitions(_dask_part, guard, meta=empty)
+
+
+def _dask_part(part: Any, guard: Guard) -> Any:
+    _stop_at(part[guard.fault].to_numpy(), guard)
+    added = {guard.checked: part[guard.score].to_numpy(np.float64)}
+    if guard.id is not None:
+        frame = Frame(nw.from_native(part, eager_only=True))
+        added[guard.coin] = _thrown(frame, guard.id, guard.salt)
+    return part.assign(**added)
+
+
+def _thrown(frame: Frame, id: str, salt: str) -> Any:
+    try:
+        return coins(frame.ids(id), salt).astype(np.int64)
+    except ValueError as error:
+        raise ValueError(str(error)) from None
+
+
+def _stop_at(faults: Any, guard: Guard) -> None:
+    """Raise at the first fault; a plain error, because Polars recreates it from its text."""
+    if len(faults) and faults.max() > 0:
+        raise ValueError(guard.messages[int(faults[faults > 0][0])])
+
+
+def _duckdb(native: Any, guard: Guard) -> Any:
+    import duckdb
+
+    column, value = duckdb.ColumnExpression, duckdb.ConstantExpression
+    call, case = duckdb.FunctionExpression, duckdb.CaseExpression
+    fault = column(guard.fault)
+    code, message = next(iter(guard.messages.items()))
+    checked = case(fault == value(code), call("error", value(message)))
+    for code, message in list(guard.messages.items())[1:]:
+        checked = checked.when(fault == value(code), call("error", value(message)))
+    added = [checked.otherwise(column(guard.score)).alias(guard.checked)]
+    if guard.id is not None:
+        text = call("concat", value(f"{guard.salt}:"), column(guard.id).cast("VARCHAR"))
+        digits = call("substr", call("md5", text), value(1), value(13))
+        added.append(digits.alias(guard.coin))
+    return native.select(duckdb.StarExpression(), *added)
+
+
+def _ibis(native: Any, guard: Guard) -> Any:
+    import ibis
+
+    backend = native.get_backend().name
+    if backend != "duckdb":
+        step = "write the table with rule.to_sql(...), or collect it first"
+        rule = "must be on DuckDB to be repaired through ibis"
+        raise UsageError(Problem("data", rule, f"an ibis table on {backend}", step))
+
+    @ibis.udf.scalar.builtin(name="error")  # type: ignore[untyped-decorator]
+    def stop(message: str) -> str: ...  # type: ignore[empty-body]
+
+    branches = [
+        (native[guard.fault] == code, stop(message).cast("float64"))
+        for code, message in guard.messages.items()
+    ]
+    added = {guard.checked: ibis.cases(*branches, else_=native[guard.score])}
+    if guard.id is not None:
+        text = ibis.literal(f"{guard.salt}:") + native[guard.id].cast("string")
+        added[guard.coin] = text.hexdigest("md5").substr(0, 13)
+    return native.mutate(**added)
+
+
+def _spark(native: Any, guard: Guard, connect: bool = False) -> Any:
+    f = import_module(f"pyspark.sql{'.connect' if connect else ''}.functions")
+    checked = f.col(guard.score)
+    for code, message in guard.messages.items():
+        stop = f.raise_error(f.lit(message)).cast("double")
+        checked = f.when(f.col(guard.fault) == code, stop).otherwise(checked)
+    added = {guard.checked: checked}
+    if guard.id is not None:
+        id_text = f.col(_in_backticks(guard.id)).cast("string")
+        text = f.concat(f.lit(f"{guard.salt}:"), id_text)
+        added[guard.coin] = f.substring(f.md5(text.cast("binary")), 1, 13)
+    return native.withColumns(added)
+
+
+_NATIVE: dict[str, Callable[[Any, Guard], Any]] = {
+    "polars": _polars,
+    "duckdb": _duckdb,
+    "ibis": _ibis,
+    "dask": _dask,
+    "pyspark": _spark,
+    "pyspark[connect]": partial(_spark, connect=True),
+}
+
 
 Array = npt.NDArray[Any]
 
@@ -67,14 +317,9 @@ _LARGEST = float(np.finfo(np.float64).max)
 class Rows(Protocol):
     """Rows that are counted where they are: those of a lazy frame, or of files.
 
-    Attributes
-    ----------
-    example : "first" or "least"
-        Which bad value an error shows; rows without an order have no first one.
-    believes_statistics : bool
-        Whether the engine may take NaN for a number between minimum and maximum.
-    origin : str
-        Where the rows come from, for errors.
+    ``example`` is the bad value that an error shows; rows without an order have no first one.  An
+    engine that ``believes_statistics`` may take NaN for a number between minimum and maximum.
+    ``origin`` says in errors where the rows come from.
     """
 
     example: Literal["first", "least"]
@@ -134,7 +379,11 @@ def count_cells(
         kept = ~problems.drop(lacking, n)
         cells, codes_of = ({k: v[kept] for k, v in one.items()} for one in (cells, codes_of))
         n, apart, raw = n[kept], apart[kept], [values[kept] for values in raw]
-        placed = _complete(placed, missing_group is None)
+        schema = placed.collect_schema()
+        known = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
+        for name in (name for name in schema.names() if name.startswith("g")):
+            known += [~is_null(nw.col(name), schema[name])] if missing_group is None else []
+        placed = placed.filter(*known)
     encoder = GroupEncoder(raw, missing_group)
     codes = encoder.encode_cells(raw, n, problems)
     count_bad(codes_of, n, problems, partial(_example, rows, placed))
@@ -142,7 +391,9 @@ def count_cells(
         problems.span = _span(rows, placed)
     # Beside 0 and 1, any other value would be a third label.
     if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
-        problems.labels = _some_labels(rows, placed)
+        labelled = placed.filter(nw.col("y") != float(_NO_LABEL)).group_by("l").agg(n=nw.len())
+        some = rows.collect(labelled.head(MOST_LABELS))["l"].tolist()
+        problems.labels = list(map(rows.label_value, some))
     seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
     labels = cells["y"][~apart]
     problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
@@ -156,14 +407,6 @@ def count_cells(
         problems.reading(columns, positive, drop_missing=drop_missing, **ways),
         handed_over=counted.take(apart).handed(encoder.groups),
     )
-
-
-def _complete(placed: Any, of_known_group: bool) -> Any:
-    """The rows without missing values."""
-    schema = placed.collect_schema()
-    codes = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
-    groups = [name for name in schema.names() if name.startswith("g")] if of_known_group else []
-    return placed.filter(*codes, *(~is_null(nw.col(name), schema[name]) for name in groups))
 
 
 _NO_SCORE = _NO_LABEL = -1
@@ -299,13 +542,12 @@ def _part(frame: Any, h: nw.Expr, parts: int) -> nw.Expr:
         # Decimals would not equal the scores of the list, but dividing is exact here.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
-    part = part - flag(_is_one_of(h, too_high)) if too_high else part
-    return part + flag(_is_one_of(h, too_low)) if too_low else part
-
-
-def _is_one_of(h: nw.Expr, values: list[float]) -> nw.Expr:
-    # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
-    return h == values[0] if len(values) == 1 else h.is_in(values)
+    for values, sign in ((too_high, -1.0), (too_low, 1.0)):
+        if values:
+            # For one value, as the tenths have, a comparison is quicker than DuckDB's lists.
+            is_one_of = h == values[0] if len(values) == 1 else h.is_in(values)
+            part = part + flag(is_one_of) * sign
+    return part
 
 
 def _misplaced(parts: int) -> tuple[list[float], list[float]]:
@@ -347,12 +589,12 @@ def number(source: Lazy, name: str, role: str, careful: bool = True) -> nw.Expr:
 
 
 def is_null(values: nw.Expr, kind: Any) -> nw.Expr:
-    """Whether a value is null or NaN."""
+    """True where a value is null or NaN."""
     return values.is_null() | values.is_nan() if kind.is_float() else values.is_null()
 
 
 def status(values: nw.Expr, *others: nw.Expr) -> nw.Expr:
-    """What is wrong with a number: a key of :data:`WRONG`, as a float.
+    """The fault of a number: a key of :data:`WRONG`, as a float.
 
     It is the place of the first test that holds: null, infinite, ``others``, or none of these.
     """
@@ -370,28 +612,21 @@ def group_column(source: Lazy, name: str) -> nw.Expr:
 
 
 def fits(kind: Any, value: Scalar) -> bool:
-    """Whether a column of this type can have a value; as in Python, 1 is 1.0 and True."""
+    """True if a column of this type can have a value; as in Python, 1 is 1.0 and True."""
     if isinstance(value, str):
         return kind in (nw.String, nw.Categorical, nw.Enum, nw.Object)
     if kind == nw.Boolean:
         return value in (0, 1)
     if kind.is_integer():
         # The engine would round or reject a number beyond the range of the type.
-        least, most = _range(kind)
-        return value == int(value) and least <= value <= most
+        bits, is_signed = int(str(kind).rpartition("t")[2]), not str(kind).startswith("U")
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if is_signed else (0, 2**bits)
+        return value == int(value) and least <= value < most
     return bool(kind.is_numeric()) and is_exact(value)
 
 
-def _range(kind: Any) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
-    bits = int(str(kind).rpartition("t")[2])
-    return (
-        (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    )
-
-
 def equals(values: nw.Expr, kind: Any, value: Scalar) -> nw.Expr:
-    """Whether a column has a value; never, if its type does not fit."""
+    """True where a column has a value; never, if its type does not fit."""
     if not fits(kind, value):
         # Not a literal, which would have a single row.
         return values.is_null() & ~values.is_null()
@@ -438,14 +673,6 @@ def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
         result = bad.group_by(key).agg(example=nw.col(values).min())
     value = rows.collect(result)["example"][0]
     return rows.label_value(value) if role == "label" else value
-
-
-def _some_labels(rows: Rows, placed: Any) -> list[Any]:
-    """Some of the labels, where not all are 0 and 1."""
-    key, values = _CODES["label"]
-    known = placed.filter(nw.col(key) != float(_NO_LABEL)).group_by(values).agg(n=nw.len())
-    some = rows.collect(known.head(MOST_LABELS))[values].tolist()
-    return list(map(rows.label_value, some))
 
 
 _NO_GROUP, _OTHER_GROUP = 4, 5

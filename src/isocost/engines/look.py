@@ -1,4 +1,4 @@
-"""What is in a file: its columns, what each could be, and what is wrong with it.
+"""A look into a file: its columns, what each could be, and what is wrong with it.
 
 The local page, the commands and :func:`look` guess columns here, by their names and then by their
 values.  The label is the column that the score predicts.  Whoever guesses tells it.
@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from isocost.checks import check_path
-from isocost.engines.connection import FileReading
-from isocost.engines.parsing import (
+from isocost.engines.columns import (
     POSITIVE,
     is_binary,
+    no_rows,
     number_text,
     positive_among,
     text_numbers,
     typed,
 )
-from isocost.engines.paths import PLAINLY
-from isocost.engines.source import Source, is_number, literal, quoted, read_files
-from isocost.engines.values import no_rows
+from isocost.engines.dialects import literal, quoted
+from isocost.engines.files import Source, is_number
+from isocost.engines.kinds import PLAINLY, FileReading
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.readings import Reading, command_line
@@ -109,7 +109,7 @@ class Column:
 
     @property
     def is_unit(self) -> bool:
-        """Whether its numbers lie in [0, 1]."""
+        """True if its numbers lie in [0, 1]."""
         return self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 1
 
     @property
@@ -120,7 +120,7 @@ class Column:
         return fitting_scales(self.low, self.high, self.whole)
 
     def fits(self, role: str) -> bool:
-        """Whether its values can be those of a role."""
+        """True if its values can be those of a role."""
         if role == "score":
             other = self._named("score") and bool(self.scales)
             return (self.is_unit or other) and self.distinct > 2
@@ -135,7 +135,7 @@ class Column:
         return re.search(_NAMES[role], self.name.lower()) is not None
 
     def likelihood(self, role: str) -> tuple[bool, ...]:
-        """How well it suits a role, for sorting: by its name, then by its values."""
+        """Sort key for a role: by its name, then by its values."""
         suits = self.is_unit if role == "score" else not self.has_positive
         return self._named(role), not self.named_otherwise(role), suits
 
@@ -181,7 +181,7 @@ class LabelCandidate:
     def of(
         cls, column: Column, score: Column | None, samples: Mapping[str, Sequence[Any]]
     ) -> LabelCandidate:
-        """How well a column suits the label, given the column of scores."""
+        """The merits of a column as the label, given the column of scores."""
         auc, beyond, reasons = None, 0.0, []
         if score is not None:
             y, h = _labelled(column, score, samples)
@@ -217,7 +217,7 @@ class LabelCandidate:
 
 @dataclass(frozen=True, repr=False)
 class FileLook(Record):
-    """What is in a file, made by :func:`look`.
+    """Contents of a file, made by :func:`look`.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class FileLook(Record):
     columns : tuple of Column
         Its columns.
     separator : str or None
-        What separates the values of a text file.
+        The sign that separates the values of a text file.
     reading : dict of str
         How it was read, where that is not the usual way: encoding, decimal, sheet; and what of
         that was ``guessed``.
@@ -259,7 +259,7 @@ class FileLook(Record):
         return mine + [role for role in ROLES if role not in mine and column.fits(role)]
 
     def notes(self, column: Column) -> list[str]:
-        """What is wrong with a column in the roles that it can have."""
+        """Problems of a column in the roles that it can have."""
         roles, notes = self.could_be(column), [column.wrong] if column.wrong else []
         if column.missing and roles:
             notes.append(f"{column.missing:,} missing")
@@ -340,7 +340,7 @@ class FileLook(Record):
         return f"{column.distinct:,}{' or more' if is_sample else ''}"
 
     def summary(self) -> list[str]:
-        """What to do next."""
+        """The next steps."""
         if self.command is not None:
             # The usual name needs no reason.
             why = [f"The label is {one}." for one in self.labels if one.name != "label"]
@@ -400,7 +400,7 @@ def look(
     encoding: str | None = None,
     sheet: str | None = None,
 ) -> FileLook:
-    r"""What is in a file: which columns could be what, what is wrong, and how to go on.
+    r"""Look into a file: which columns could be what, what is wrong, and how to go on.
 
     Parameters
     ----------
@@ -428,23 +428,22 @@ def look(
     ('yes', {'decimal': ','})
     """
     check_path(path)
-    return read_files(
-        lambda reading: _looked(path, None, reading, counted=True),
-        FileReading(decimal, encoding, sheet),
-    )
+    return _looked(path, None, FileReading(decimal, encoding, sheet), counted=True)
 
 
 def preview(
     path: str | Path, name: str | None = None, reading: FileReading | None = None
 ) -> FileLook:
-    """The same from a sample, without counting the rows.
+    """Look at a sample of a file, without counting the rows.
 
     ``name`` gives the ending of a file whose path has none.
     """
-    return read_files(lambda reading: _looked(path, name, reading, counted=False), reading)
+    return _looked(path, name, reading, counted=False)
 
 
-def _looked(path: str | Path, name: str | None, reading: FileReading, counted: bool) -> FileLook:
+def _looked(
+    path: str | Path, name: str | None, reading: FileReading | None, counted: bool
+) -> FileLook:
     with Source(path, name=name, reading=reading) as source:
         columns, samples = sampled(source)
         if not any(column.distinct or column.missing for column in columns):
@@ -529,7 +528,10 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
     asked = []
     for column in columns:
         name = quoted(column.name)
-        number = _as_double(source, column) if column.numeric else "NULL::DOUBLE"
+        number = f"CAST({name} AS DOUBLE)" if column.numeric else "NULL::DOUBLE"
+        if column.numeric and source.is_text:
+            text = f"replace({name}, ',', '.')" if column.decimal == "," else name
+            number = f"try_cast({text} AS DOUBLE)"
         finite = f"CASE WHEN isfinite({number}) THEN {number} END"
         # A rare value may be missing in the sample; many distinct ones are not worth the memory.
         distinct = f"count(DISTINCT {name})" if column.distinct <= 2 * MOST_GROUPS else "NULL"
@@ -558,14 +560,6 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
             )
         )
     return rows, counted
-
-
-def _as_double(source: Source, column: Column) -> str:
-    name = quoted(column.name)
-    if not source.is_text:
-        return f"CAST({name} AS DOUBLE)"
-    text = f"replace({name}, ',', '.')" if column.decimal == "," else name
-    return f"try_cast({text} AS DOUBLE)"
 
 
 def _separator(source: Source) -> str | None:
@@ -698,7 +692,14 @@ def completed(
             first = ranked(free, role)
             same = [c for c in first if c.likelihood(role) == first[0].likelihood(role)]
             likely = {column.name: repr(column.name) for column in same}
-        best = columns[names.index(_clear(likely, role, names))]
+        if len(likely) != 1:
+            got = f"{len(likely)} columns that could be it: {listing(likely.values(), 8)}"
+            step = f"name one, for example --{role} {command_line(list(likely)[:1])}"
+            if not likely:
+                got = f"no column that could be it among {listing(map(repr, names), 30)}"
+                step = f"name it with --{role}; isocost look FILE says what is in there"
+            raise UsageError(Problem(role, "must name a column of the data", got, step))
+        best = columns[names.index(next(iter(likely)))]
         chosen[role] = [best.name] if role == "group" else best.name
         tell(f"{role}: {best.name!r}")
         free = [column for column in free if column is not best]
@@ -707,16 +708,3 @@ def completed(
             if positive is not None:
                 tell(f"positive: {positive!r}")
     return chosen, positive
-
-
-def _clear(likely: Mapping[str, str], role: str, names: Sequence[str]) -> str:
-    """The column that is more likely than any other for a role; the values are shown otherwise."""
-    if len(likely) == 1:
-        return next(iter(likely))
-    got = f"{len(likely)} columns that could be it: {listing(likely.values(), 8)}"
-    if likely:
-        step = f"name one, for example --{role} {command_line([next(iter(likely))])}"
-    else:
-        got = f"no column that could be it among {listing(map(repr, names), 30)}"
-        step = f"name it with --{role}; isocost look FILE says what is in there"
-    raise UsageError(Problem(role, "must name a column of the data", got, step))

@@ -25,8 +25,8 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
 from isocost.checks import short
+from isocost.engines.columns import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.engines.frames import Frame
-from isocost.engines.values import Encoded, GroupEncoder, Problems, as_objects, column_array
 from isocost.errors import (
     DataError,
     IsocostError,

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isocost.engines.connection import FileReading
+from isocost.engines.kinds import FileReading
 from isocost.errors import FileError, IsocostError, Problem, UsageError, require_package
 from isocost.reports.session import (
     GONE,

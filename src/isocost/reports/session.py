@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from isocost.checks import check_threshold
-from isocost.engines.connection import FileReading
-from isocost.engines.files import tally_files
+from isocost.engines.files import Progress, tally_files
+from isocost.engines.kinds import FileReading, kind_of, sheet_names
 from isocost.engines.look import FileLook, preview
-from isocost.engines.paths import kind_of, sheet_names
-from isocost.engines.source import Progress
 from isocost.errors import UNSET, FileError, IsocostError, Language, Problem, UsageError, speaking
 from isocost.grid import Grid, scale_named
 from isocost.reports.beside import beside_html, compared

@@ -1,18 +1,22 @@
-"""The files that a path stands for (one file, a glob, a directory, partitions), and their kind.
+"""Files before they are read: their kinds, which a path stands for, their encoding, the sheets.
 
-Text in another encoding than UTF-8, and sheets of workbooks, are converted to temporary files.
+Text in another encoding than UTF-8, and sheets of workbooks, are converted to temporary files,
+because DuckDB's own ways are extensions that must be downloaded.
 """
 
 from __future__ import annotations
 
+import base64
 import codecs
 import csv
 import glob
 import gzip
 import lzma
+import math
 import os
 import re
 import stat
+import struct
 import sys
 import tempfile
 import zipfile
@@ -25,7 +29,8 @@ from typing import IO, Any, BinaryIO, NoReturn, cast
 from xml.parsers import expat
 
 from isocost.atomic import PERMISSIONS, cannot, check_regular, status_of
-from isocost.checks import is_writable
+from isocost.checks import check_kind, is_writable
+from isocost.engines.columns import check_decimal
 from isocost.errors import (
     FileError,
     IsocostError,
@@ -39,35 +44,22 @@ from isocost.errors import (
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file, and how DuckDB reads and writes it.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    endings : tuple of str
-        The endings of its files; the first one is its key in :data:`FORMATS`.
-    reader : str
-        The table function, given the files and further options.
-    writer : str
-        The options of COPY; empty if files of this kind are only read.
-    look : str
-        Options for the first look at the columns.
-    is_text : bool
-        Whether every value is read as text.
-    is_compressible : bool
-        Whether files may be compressed as a whole.
-    is_workbook : bool
-        Whether it has sheets, one of which is converted to CSV first.
-    """
+    """A kind of file, and how DuckDB reads and writes it; ``name`` is for messages."""
 
     name: str
+    # The first one is its key in FORMATS.
     endings: tuple[str, ...]
+    # The table function, given the files and further options.
     reader: str
+    # The options of COPY; empty if files of this kind are only read.
     writer: str
+    # Options for the first look at the columns.
     look: str = ""
+    # Every value is read as text.
     is_text: bool = False
+    # Files may be compressed as a whole.
     is_compressible: bool = True
+    # One of its sheets is converted to CSV first.
     is_workbook: bool = False
 
 
@@ -156,29 +148,16 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 _TO_FILE = "save the data to a file; a command also reads CSV from standard input, as -"
 
-_CHUNK = 2**20
+_CHUNK = 2**18
 
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files of one kind.
+    """Files of one kind, a key of :data:`FORMATS`, and the path as it was passed.
 
-    Attributes
-    ----------
-    path : str
-        The path as it was passed.
-    kind : str
-        The key in :data:`FORMATS`, such as ".csv".
-    patterns : tuple of str
-        What DuckDB reads: globs, with special characters in names escaped.
-    partitions : tuple of str
-        The columns that come from folders such as ``sex=F``.
-    is_many : bool
-        Whether there may be several files.
-    files : tuple of str
-        The names of the files; empty if they are not on this machine.
-    compression : str, optional
-        DuckDB's name for the compression, if the path does not show it.
+    ``patterns`` are for DuckDB: globs, with special characters in names escaped.  ``partitions``
+    are the columns that come from folders such as ``sex=F``.  ``files`` is empty if they are not on
+    this machine, and ``compression`` is DuckDB's name for it, if the path does not show it.
     """
 
     path: str
@@ -188,6 +167,10 @@ class FileSet:
     is_many: bool = True
     files: tuple[str, ...] = ()
     compression: str | None = None
+
+    def compression_of(self, file: str) -> str:
+        """DuckDB's name for the compression of one of the files."""
+        return self.compression or compression_of(file)
 
 
 def find_files(path: str | Path, name: str | None = None) -> FileSet:
@@ -205,7 +188,13 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
     if name is not None:
         zipped = compression_of(name)
         return FileSet(text, kind_of(name), (glob.escape(text),), (), False, (text,), zipped)
-    status = _status(text)
+    try:
+        status = status_of(text)
+    except FileError:
+        # Too long for a file name, but perhaps not for a glob.
+        if not glob.has_magic(text):
+            raise
+        status = None
     if _is_folder(status):
         return _of_files(text, _below(text))
     if status is not None:
@@ -217,10 +206,16 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
         return FileSet(text, kind_of(text), (text,))
     matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - the glob may be absolute
     if not matches:
-        _check_listable(text)
+        folder = next(folder for folder in Path(text).parents if not glob.has_magic(str(folder)))
+        try:
+            os.scandir(folder).close()
+        except PermissionError as error:
+            _cannot_list(error)
+        except OSError:
+            pass
         kind_of(text)
         raise nothing_at(text)
-    named = matches if _known(text) else filter(_is_data, matches)
+    named = matches if Path(_plain(text)).suffix in _KINDS else filter(_is_data, matches)
     below = (_below(name) if _is_folder(status_of(name)) else [str(Path(name))] for name in named)
     # With ** a file is matched by itself and in each folder above it.
     return _of_files(text, list(dict.fromkeys(name for names in below for name in names)))
@@ -228,27 +223,6 @@ def find_files(path: str | Path, name: str | None = None) -> FileSet:
 
 def _is_folder(status: os.stat_result | None) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
-
-
-def _check_listable(pattern: str) -> None:
-    """Raise if a glob matches nothing because its folder may not be listed."""
-    folder = next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))
-    try:
-        os.scandir(folder).close()
-    except PermissionError as error:
-        _cannot_list(error)
-    except OSError:
-        return
-
-
-def _status(text: str) -> os.stat_result | None:
-    try:
-        return status_of(text)
-    except FileError:
-        if glob.has_magic(text):
-            # Too long for a file name, but not for a glob.
-            return None
-        raise
 
 
 def nothing_at(path: str) -> FileError:
@@ -316,10 +290,6 @@ def _plain(path: str) -> str:
     return lower
 
 
-def _known(path: str) -> bool:
-    return Path(_plain(path)).suffix in _KINDS
-
-
 def kind_of(path: str) -> str:
     """The kind of a file, from its ending.
 
@@ -337,7 +307,18 @@ def kind_of(path: str) -> str:
         )
         if name:
             got, step = f"{path!r}, {name}", f"convert it: {line.replace('{}', Path(path).name)}"
-        raise FileError(Problem("file", f"must end in {_endings()}", got, step))
+        zipped, whole = (
+            [
+                end
+                for form in FORMATS.values()
+                if form.is_compressible is way
+                for end in form.endings
+            ]
+            for way in (True, False)
+        )
+        endings = f"{', '.join(zipped[:-1])} or {zipped[-1]} (also {' and '.join(_COMPRESSIONS)})"
+        rule = f"must end in {endings}, or {' or '.join(whole)}"
+        raise FileError(Problem("file", rule, got, step))
     return kind
 
 
@@ -350,41 +331,10 @@ def check_written_kind(path: str) -> str:
     return kind
 
 
-def _endings() -> str:
-    """All endings, in words."""
-    zipped, whole = (
-        [end for form in FORMATS.values() if form.is_compressible is way for end in form.endings]
-        for way in (True, False)
-    )
-    listed = f"{', '.join(zipped[:-1])} or {zipped[-1]}"
-    return f"{listed} (also {' and '.join(_COMPRESSIONS)}), or {' or '.join(whole)}"
-
-
 def compression_of(path: str) -> str:
     """DuckDB's name for the compression of a file."""
     # Not "none", which DuckDB before 2.0 does not accept for JSON.
     return _COMPRESSIONS.get(Path(path.lower()).suffix, "uncompressed")
-
-
-def damage_of(path: str, compression: str | None = None) -> str | None:
-    """What is wrong with a compressed file, if anything; DuckDB would not notice.
-
-    It ignores the checksums of gzip, and reads truncated Zstandard up to the end.
-    """
-    check = {"gzip": _check_gzip, "zstd": _check_zstd}.get(compression or compression_of(path))
-    try:
-        if check is not None:
-            with open(path, "rb") as file:  # noqa: PTH123 - as the path was given
-                check(file)
-    except (EOFError, zlib.error, OSError) as error:
-        return str(error)
-    return None
-
-
-def _check_gzip(file: BinaryIO) -> None:
-    with gzip.GzipFile(fileobj=file) as plain:
-        while plain.read(_CHUNK):
-            pass
 
 
 def _check_zstd(file: BinaryIO) -> None:
@@ -421,6 +371,45 @@ def _skip(file: BinaryIO, size: int) -> None:
         _number(file, 1)
 
 
+ARROW_SCHEMA, _DURATION = b"ARROW:schema", 18
+"""Where Parquet files keep Arrow's schema, and Arrow's number for the type of time spans."""
+
+
+def durations_of(schema: bytes) -> list[str]:
+    """Columns that are time spans in a schema of Arrow; none if the schema cannot be read.
+
+    The schema is a flatbuffer (arrow/format/Schema.fbs), in base64.  A table starts with the way
+    back to the places of its slots; a slot holds a value, or the way to one.
+    """
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{form}", data, at)[0])
+
+    def slot(table: int, index: int) -> int:
+        places = table - number("i", table)
+        step = number("H", places + 4 + 2 * index) if 4 + 2 * index < number("H", places) else 0
+        if not step:
+            raise IndexError(f"no slot {index}")
+        return table + step
+
+    def there(at: int) -> int:
+        return at + number("I", at)
+
+    try:
+        data = base64.b64decode(schema)
+        data = data[8 if data.startswith(b"\xff" * 4) else 4 :]
+        columns = there(slot(there(slot(there(0), 2)), 1))
+        names = []
+        for index in range(number("I", columns)):
+            column = there(columns + 4 + 4 * index)
+            if data[slot(column, 2)] == _DURATION:
+                name = there(slot(column, 0))
+                names.append(data[name + 4 : name + 4 + number("I", name)].decode())
+    except (ValueError, IndexError, struct.error):
+        return []
+    return names
+
+
 WESTERN = "windows-1252"
 """What text that is not UTF-8 is read as, if it can be."""
 
@@ -451,30 +440,25 @@ def check_codec(encoding: Any) -> str | None:
 
 
 def is_utf8(encoding: str) -> bool:
-    """Whether an encoding is UTF-8, with or without a mark."""
+    """True if an encoding is UTF-8, with or without a mark."""
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
 
 
 @dataclass(frozen=True)
 class Converted:
-    """Files that DuckDB reads in place of others.
+    """Files that DuckDB reads in place of others, whose names are the values of ``names``.
 
-    Attributes
-    ----------
-    file_set : FileSet
-        The files to read.
-    names : mapping
-        The original name of each converted file.
-    encoding, sheet : str or None
-        How they were converted.
-    folder : TemporaryDirectory or None
-        Where they are; it is deleted with this object at the latest.
+    ``guessed`` is "encoding" if that was neither asked for nor named in the files.  ``doubt`` is
+    the reason if DuckDB does not accept the text as UTF-8.  The folder is deleted with this object
+    at the latest.
     """
 
     file_set: FileSet
     names: Mapping[str, str]
     encoding: str | None = None
     sheet: str | None = None
+    guessed: str | None = None
+    doubt: Problem | None = None
     folder: Any = None
 
 
@@ -487,19 +471,35 @@ def converted(file_set: FileSet, encoding: str | None, sheet: str | None) -> Con
         return _sheets(file_set, sheet)
     if sheet is not None:
         raise _has_none(file_set.path, "sheet", sheet, "only workbooks (.xlsx) have sheets")
-    is_binary = not form.is_compressible
-    if is_binary and encoding is not None:
-        raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
-    if is_binary or (encoding is not None and is_utf8(encoding)):
+    if not form.is_compressible:
+        if encoding is not None:
+            raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
         return Converted(file_set, {})
-    if encoding is None:
-        marked = {_marked(name, file_set.compression) for name in file_set.files} - {None}
-        encoding = marked.pop() if len(marked) == 1 else None
-        if encoding is None:
-            return Converted(file_set, {})
+    if encoding is not None and not is_utf8(encoding):
+        if not file_set.files:
+            why = "only files of this machine have one"
+            raise _has_none(file_set.path, "encoding", encoding, why)
+        return _transcoded(file_set, encoding)
+    marked = {_marked(file_set, name) for name in file_set.files if encoding is None} - {None}
+    if len(marked) == 1:
+        return _transcoded(file_set, str(marked.pop()))
     if not file_set.files:
-        raise _has_none(file_set.path, "encoding", encoding, "only files of this machine have one")
-    return _transcoded(file_set, encoding)
+        return Converted(file_set, {})
+    # All files are read to the end, because DuckDB would not notice if one is damaged.
+    odd = [one for name in file_set.files if (one := _other_text(file_set, name)) is not None]
+    rule = "must be text in UTF-8"
+    if encoding is not None:
+        step = f"leave out {setting('encoding')} to have it found"
+        return Converted(
+            file_set, {}, doubt=Problem("file", rule, f"{file_set.path}, which is not", step)
+        )
+    if not odd:
+        step = f"name it with {setting('encoding')}, or save it as UTF-8"
+        return Converted(file_set, {}, doubt=Problem("file", rule, file_set.path, step))
+    if isinstance(odd[0], Problem):
+        # Perhaps in a column that is not used.
+        return Converted(file_set, {}, doubt=odd[0])
+    return replace(_transcoded(file_set, odd[0]), guessed="encoding")
 
 
 def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
@@ -509,25 +509,32 @@ def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
 
 
 @contextmanager
-def _opened(path: str, compression: str | None) -> Iterator[BinaryIO]:
-    """A file, uncompressed."""
-    compression = compression or compression_of(path)
-    if compression == "zstd":
-        rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
-        raise FileError(Problem("file", rule, path, step))
+def _opened(file_set: FileSet, path: str) -> Iterator[BinaryIO]:
+    """A file, unpacked if it is gzip; an error names it if it is damaged."""
     try:
         file = open(path, "rb")  # noqa: PTH123, SIM115 - as the path was given; closed below
     except OSError as error:
         raise cannot("must be readable", path, error, PERMISSIONS) from error
     with file:
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if compression == "gzip" else file
+        is_gzip = file_set.compression_of(path) == "gzip"
+        try:
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise unreadable(file_set.kind, f"{path}: {error}") from error
 
 
-def _marked(path: str, compression: str | None) -> str | None:
+def unreadable(kind: str, got: str) -> FileError:
+    """The error for a file that is not of its kind, or damaged."""
+    rule = f"must be readable as {FORMATS[kind].name}"
+    step = "check that the file has the right ending and is complete"
+    return FileError(Problem("file", rule, got, step))
+
+
+def _marked(file_set: FileSet, path: str) -> str | None:
     """The encoding that a byte order mark names; None without one, as in UTF-8."""
-    if (compression or compression_of(path)) == "zstd":
+    if file_set.compression_of(path) == "zstd":
         return None
-    with _opened(path, compression) as file:
+    with _opened(file_set, path) as file:
         head = file.read(_HEAD)
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
@@ -541,53 +548,54 @@ def _marked(path: str, compression: str | None) -> str | None:
     return None
 
 
-def encoding_of(file_set: FileSet) -> str:
-    """The encoding of text that DuckDB did not take for UTF-8; raise if it cannot be told."""
-    for name in file_set.files:
-        position = _not_utf8(name, file_set.compression)
-        if position is not None:
-            _check_western(name, file_set.compression)
-            return WESTERN
-    rule, step = "must be text in UTF-8", f"name it with {setting('encoding')}, or save it as UTF-8"
-    raise FileError(Problem("file", rule, file_set.path, step))
-
-
-def _not_utf8(path: str, compression: str | None) -> int | None:
-    """Where a file stops being UTF-8; None if it never does, an error if it begins as UTF-8."""
+def _other_text(file_set: FileSet, path: str) -> str | Problem | None:
+    """None if a file is text in UTF-8, or else its encoding; the problem if that is unknown."""
     decoder, position, is_ascii = codecs.getincrementaldecoder("utf-8")(), 0, True
-    with _opened(path, compression) as file:
+    odd: tuple[int, int] | None = None
+    with _opened(file_set, path) as file:
+        if file_set.compression_of(path) == "zstd":
+            _check_zstd(file)
+            return _zstd_problem(path)
         while chunk := file.read(_CHUNK):
             waiting = len(decoder.getstate()[0])
-            try:
-                is_ascii &= decoder.decode(chunk).isascii()
-            except UnicodeDecodeError as error:
-                text = error.object[: error.start]
-                offset, byte = position - waiting + error.start, error.object[error.start]
-                if is_ascii and text.isascii():
-                    return offset
-                got = f"{path}: UTF-8 up to byte {offset:,}, and then 0x{byte:02X}, which is not"
-                step = f"save the file in one encoding, or name it with {setting('encoding')}"
-                rule = "must be text in one encoding"
-                raise FileError(Problem("file", rule, got, step)) from error
+            if odd is None and (waiting or not chunk.isascii()):
+                try:
+                    is_ascii &= decoder.decode(chunk).isascii()
+                except UnicodeDecodeError as error:
+                    is_ascii &= error.object[: error.start].isascii()
+                    odd = position - waiting + error.start, error.object[error.start]
             position += len(chunk)
-    return None
+    if odd is None:
+        return None
+    if is_ascii:
+        return _western(file_set, path)
+    got = f"{path}: UTF-8 up to byte {odd[0]:,}, and then 0x{odd[1]:02X}, which is not"
+    step = f"save the file in one encoding, or name it with {setting('encoding')}"
+    return Problem("file", "must be text in one encoding", got, step)
 
 
-def _check_western(path: str, compression: str | None) -> None:
+def _western(file_set: FileSet, path: str) -> str | Problem:
+    """Windows-1252 if a file can be text in it; otherwise the problem."""
+    what = ""
     try:
-        with _opened(path, compression) as file:
+        with _opened(file_set, path) as file:
             for text in _texts(file, WESTERN):
                 odd = next((c for c in text if c < " " and c not in "\t\n\r\f\x1a"), None)
                 if odd is not None:
-                    raise _neither(path, f"the control character 0x{ord(odd):02X}")
+                    what = f"the control character 0x{ord(odd):02X}"
+                    break
     except UnicodeDecodeError as error:
-        raise _neither(path, f"the byte 0x{error.object[error.start]:02X}") from error
-
-
-def _neither(path: str, what: str) -> FileError:
+        what = f"the byte 0x{error.object[error.start]:02X}"
+    if not what:
+        return WESTERN
     step = f"pass its encoding, for example {setting('encoding', 'cp850')}; or save it as UTF-8"
     got = f"{path}: {what}, which neither has"
-    return FileError(Problem("file", "must be text in UTF-8 or Windows-1252", got, step))
+    return Problem("file", "must be text in UTF-8 or Windows-1252", got, step)
+
+
+def _zstd_problem(path: str) -> Problem:
+    rule, step = "must be UTF-8, because it is compressed by Zstandard", "decompress it first"
+    return Problem("file", rule, path, step)
 
 
 def _texts(file: BinaryIO, encoding: str) -> Iterator[str]:
@@ -602,8 +610,10 @@ def _transcoded(file_set: FileSet, encoding: str) -> Converted:
     """Copies of files in UTF-8; memory does not grow with their size."""
 
     def write(path: str, target: Path) -> None:
+        if file_set.compression_of(path) == "zstd":
+            raise FileError(_zstd_problem(path))
         try:
-            with _opened(path, file_set.compression) as file, target.open("wb") as copy:
+            with _opened(file_set, path) as file, target.open("wb") as copy:
                 for text in _texts(file, encoding):
                     copy.write(text.removeprefix("\ufeff").encode())
         except UnicodeError as error:
@@ -814,3 +824,122 @@ def _cell(value: Any) -> Any:
     """A cell as CSV has it; a workbook holds every number as a double."""
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if is_whole else value
+
+
+_LEAST, _EACH = 1024, 256
+"""The default limit in MiB: at least the first, and the second for each thread."""
+
+_SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class FileReading:
+    """Settings for reading and writing files; what is left out is detected, or the usual way.
+
+    Parameters
+    ----------
+    decimal : "." or ",", optional
+        The decimal sign of numbers that are texts; by default a comma if every score fits.
+    encoding : str, optional
+        The encoding of text; by default UTF-8, what a byte order mark says, or Windows-1252.
+    sheet : str, optional
+        The sheet of a workbook; by default the only one that has rows.
+    memory_limit : str, optional
+        Memory that DuckDB may use, such as "512MB"; beyond it, DuckDB spills to disk.  By default
+        1 GiB, or 256 MiB per thread if that is more, and all memory where that is not enough.
+    threads : int, optional
+        Number of threads (default: one per core).
+    keep_order : bool
+        Whether written rows keep their order.
+
+    Examples
+    --------
+    >>> FileReading(memory_limit="512MB").memory_limit
+    '512MB'
+    """
+
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    memory_limit: str | None = None
+    threads: int | None = None
+    keep_order: bool = True
+
+    def __post_init__(self) -> None:
+        check_decimal(self.decimal)
+        check_codec(self.encoding)
+        if self.sheet is not None:
+            step = "use the name on its tab"
+            check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
+        limit, threads = self.memory_limit, self.threads
+        match = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
+        size = 0.0
+        if match is not None:
+            base = 1024.0 if "i" in match[2].lower() else 1000.0
+            size = float(match[1]) * base ** " KMGT".index(match[2][0].upper())
+        # What DuckDB accepts.
+        if limit is not None and not 1e6 <= size <= 1e15:
+            rule = "must be a number with a unit (KB, MB, GB or TB), from 1MB to 1000TB"
+            raise UsageError(Problem("memory_limit", rule, repr(limit)[:80], 'use "512MB"'))
+        whole = isinstance(threads, int) and not isinstance(threads, bool)
+        if threads is not None and not (whole and 1 <= threads <= 4096):
+            rule = "must be a whole number from 1 to 4096"
+            raise UsageError(Problem("threads", rule, repr(threads), "leave it out for all cores"))
+
+    def connect(self) -> Any:
+        """A connection to a database in memory, which spills to the temporary folder."""
+        import duckdb
+
+        # DuckDB's default is .tmp in the working directory.
+        spill = Path(tempfile.gettempdir()) / f"isocost-{os.getpid()}-{os.urandom(4).hex()}"
+        options: dict[str, Any] = {
+            "autoinstall_known_extensions": "false",
+            "temp_directory": str(spill),
+            "preserve_insertion_order": "true" if self.keep_order else "false",
+        }
+        if self.memory_limit is not None:
+            options["memory_limit"] = self.memory_limit.strip()
+        if self.threads is not None:
+            options["threads"] = str(self.threads)
+        connection = duckdb.connect(config=options)
+        if self.memory_limit is None:
+            # DuckDB's default is four fifths of the memory.
+            usual = f"{max(_LEAST, _EACH * int(_setting(connection, 'threads')))} MiB"
+            if _size(usual) < _size(_setting(connection, "memory_limit")):
+                connection.execute(f"SET memory_limit = '{usual}'")
+        return connection
+
+    def relax(self, connection: Any) -> bool:
+        """Raise the default limit to DuckDB's own; false if that changes nothing."""
+        if self.memory_limit is not None:
+            return False
+        import duckdb
+
+        before = _size(_setting(connection, "memory_limit"))
+        # Not RESET, after which DuckDB 1.3 has no limit at all.
+        with duckdb.connect() as fresh:
+            most = min(_size(_setting(fresh, "memory_limit")), _memory())
+        if before < most:
+            connection.execute(f"SET memory_limit = '{most / 2**10:.0f} KiB'")
+        return before < _size(_setting(connection, "memory_limit"))
+
+
+def _setting(connection: Any, name: str) -> str:
+    return str(connection.execute(f"SELECT current_setting('{name}')").fetchall()[0][0])
+
+
+def _size(text: str) -> float:
+    """A size as DuckDB prints it, such as 1.5 GiB, in bytes."""
+    number, unit = text.split()
+    return float(number) * 1024.0 ** max(" KMGTPE".find(unit[0]), 0)
+
+
+def _memory() -> float:
+    """Four fifths of the machine's memory in bytes, or infinity where it cannot be asked.
+
+    DuckDB takes as much by itself, but before 1.4 it takes petabytes in a container without a
+    limit, and cannot read that number back.
+    """
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return math.inf
+    return 0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,11 +1,15 @@
-"""What values mean, and what is wrong with them.
+"""Values of columns: what a text stands for, what groups and labels mean, and what is wrong.
 
 Groups become small codes and labels 0 and 1; everything wrong is reported together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -14,14 +18,246 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.checks import check_written
-from isocost.engines.parsing import positive_among
 from isocost.errors import DataError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
-from isocost.groups import Group, as_group, as_scalar, is_exact, is_null
+from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
 from isocost.readings import Reading
 from isocost.rules import Rule, repaired_column, stored_columns
 from isocost.tallies import Tally
 from isocost.typing import Bools, Ints, is_masked
+
+WHOLE = "-?[0-9]+"
+"""What a whole number looks like, for Python and for DuckDB."""
+
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+"""What a number looks like; Python would also accept 0_1."""
+
+# As Python writes it and in 64 bits: 007 and +7 are names, not numbers.
+_PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+
+
+def _int(text: str) -> int | None:
+    value = int(text) if _PLAIN_WHOLE.fullmatch(text) else None
+    return value if value is not None and -(2**63) <= value < 2**63 else None
+
+
+def _float(text: str) -> float | None:
+    # Digits with leading zeros, or too many, are names.
+    if not NUMBER.fullmatch(text) or re.match(r"[-+]?0[0-9]", text):
+        return None
+    if re.fullmatch(WHOLE, text) and (_int(text) is None or not is_exact(int(text))):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+COMMA = r"[-+]?([0-9]+,?[0-9]*|,[0-9]+)([eE][-+]?[0-9]+)?"
+"""What a number with a decimal comma looks like, for Python and for DuckDB."""
+
+THOUSANDS = "[-+]?[1-9][0-9]{0,2}([,.' ][0-9]{3})+([.,][0-9]+)?"
+"""What a number with separated thousands looks like; 1,234 may also have a decimal comma."""
+
+DECIMALS = (".", ",")
+
+
+def check_decimal(decimal: object) -> None:
+    """Raise unless a decimal sign is a point, a comma or None."""
+    if decimal is not None and not (isinstance(decimal, str) and decimal in DECIMALS):
+        rule, step = 'must be "." or ","', "leave it out to have it found"
+        raise UsageError(Problem("decimal", rule, repr(decimal)[:80], step))
+
+
+def number_text(text: str, decimal: str) -> str | None:
+    """A text as Python writes the number; None if it is not one.
+
+    Examples
+    --------
+    >>> number_text("0,5", ","), number_text("0.5", ","), number_text(" 1e-3 ", ".")
+    ('0.5', None, '1e-3')
+    """
+    text = text.strip()
+    if decimal == ",":
+        return text.replace(",", ".") if re.fullmatch(COMMA, text) else None
+    return text if NUMBER.fullmatch(text) else None
+
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """The texts of a column that are not numbers, and how they might be read.
+
+    ``commas``, ``points`` and ``thousands`` count those with a decimal comma, a decimal point or
+    separated thousands.  What has a comma, as 1,234 has, is ``unclear`` if that may separate
+    thousands.  ``whole`` ones are numbers with neither sign, and ``odd`` ones no numbers as asked.
+    There is one example of each kind that occurs.
+    """
+
+    odd: int
+    commas: int
+    points: int
+    thousands: int
+    unclear: int
+    whole: int
+    total: int
+    examples: dict[str, str]
+
+    @property
+    def fits_comma(self) -> bool:
+        """True if every text is a number with a decimal comma, and not all may be thousands."""
+        return (
+            self.commas > 0
+            and self.commas + self.whole == self.total
+            and self.unclear < self.commas
+        )
+
+    def problem(self, title: str, asked: str | None) -> Problem:
+        """The problem, in four parts."""
+        shown = {kind: repr(text) for kind, text in self.examples.items()}
+        if self.thousands or (self.unclear and self.unclear == self.commas and asked != "."):
+            got = f"{self.thousands + self.unclear:,} values such as "
+            got += shown.get("thousands") or shown["unclear"]
+            step = "write 1234.5 for 1,234.5"
+            if self.unclear and self.unclear + self.whole == self.total:
+                step += f"; or pass {setting('decimal', ',')} if these are decimal commas"
+            return Problem(title, "must hold numbers without thousands separators", got, step)
+        if self.commas and self.points:
+            got = (
+                f"{self.commas:,} values with a comma, for example {shown['commas']}, and "
+                f"{self.points:,} with a point, for example {shown['points']}"
+            )
+            step = "write all numbers with the same decimal sign"
+            return Problem(title, "must have one decimal sign in every row", got, step)
+        example = shown.get("odd") or shown.get("commas") or shown.get("points") or ""
+        got, step = f"{self.odd:,} values that are not, for example {example}", ""
+        if asked == "," and self.points:
+            step = f"leave out {setting('decimal', ',')}: these numbers have a point"
+        elif asked == "." and self.commas + self.whole == self.total:
+            step = f"pass {setting('decimal', ',')}"
+        return Problem(title, "must hold numbers", got, step or "correct or drop those rows")
+
+
+def text_numbers(texts: Sequence[str], decimal: str) -> TextNumbers:
+    """Counts of the ways in which texts might be read as numbers.
+
+    Examples
+    --------
+    >>> text_numbers(["0,5", "1"], ".").fits_comma, text_numbers(["0,5", "0.5"], ".").fits_comma
+    (True, False)
+    """
+    counts = dict.fromkeys(("odd", "commas", "points", "thousands", "unclear", "whole"), 0)
+    examples: dict[str, str] = {}
+    for text in texts:
+        plain = text.strip()
+        comma, point = number_text(plain, ","), number_text(plain, ".")
+        separated = re.fullmatch(THOUSANDS, plain) is not None and point is None
+        tests = {
+            "odd": number_text(plain, decimal) is None,
+            "commas": comma is not None and point is None,
+            "points": point is not None and comma is None,
+            "thousands": separated and comma is None,
+            "unclear": separated and comma is not None,
+            "whole": comma is not None and point is not None,
+        }
+        for kind in (kind for kind, is_so in tests.items() if is_so):
+            counts[kind] += 1
+            examples.setdefault(kind, text)
+    return TextNumbers(**counts, total=len(texts), examples=examples)
+
+
+_MEANINGS: dict[type, Callable[[str], Scalar | None]] = {
+    int: _int,
+    float: _float,
+    bool: lambda text: {"true": True, "false": False}.get(text.lower()),
+}
+
+
+def typed(texts: Iterable[str | None]) -> dict[str, Scalar]:
+    """The meaning of each text: whole numbers, numbers or booleans if all are, else the texts.
+
+    Two texts never mean the same: of 1 and 1.0, or true and True, both stay texts.
+
+    Examples
+    --------
+    >>> typed(["1", "2", None]), typed(["1", "2.5"]), typed(["1", "x"]), typed(["007", "7"])
+    ({'1': 1, '2': 2}, {'1': 1.0, '2.5': 2.5}, {'1': '1', 'x': 'x'}, {'007': '007', '7': '7'})
+    >>> typed(["true", "false"]), typed(["true", "True"]), typed(["1", "1.0"])
+    ({'true': True, 'false': False}, {'true': 'true', 'True': 'True'}, {'1': '1', '1.0': '1.0'})
+    """
+    distinct = [text for text in dict.fromkeys(texts) if text is not None]
+    for read in _MEANINGS.values():
+        values: dict[str, Any] = {text: read(text) for text in distinct}
+        if None not in values.values() and len(set(values.values())) == len(distinct):
+            return values
+    return {text: text for text in distinct}
+
+
+def json_values(texts: Iterable[str | None]) -> dict[str, Any]:
+    """The meaning of each text of JSON; integers among fractions become floats if none is rounded.
+
+    Examples
+    --------
+    >>> json_values(['"a"', "1", None]), json_values(["1", "2.5"])
+    ({'"a"': 'a', '1': 1}, {'1': 1.0, '2.5': 2.5})
+    >>> json_values(["9007199254740993", "2.5"])
+    {'9007199254740993': 9007199254740993, '2.5': 2.5}
+    """
+    values = {text: json.loads(text) for text in texts if text is not None}
+    numbers = set(map(type, values.values())) == {int, float}
+    if numbers and all(map(is_exact, values.values())):
+        return {text: float(value) for text, value in values.items()}
+    return values
+
+
+def read_as(texts: Iterable[str | None], kinds: Collection[type]) -> dict[str, Scalar]:
+    """The meaning of each text where some types are expected: the first type that fits.
+
+    As for :func:`typed`, texts that would mean the same stay texts.
+
+    Examples
+    --------
+    >>> read_as(["1", "x", None], {int}), read_as(["1"], {str}), read_as(["1"], {float})
+    ({'1': 1, 'x': 'x'}, {'1': '1'}, {'1': 1.0})
+    >>> read_as(["true", "TRUE", "false"], {bool})
+    {'true': 'true', 'TRUE': 'TRUE', 'false': False}
+    """
+    reads = [read for kind, read in _MEANINGS.items() if kind in kinds]
+    meaning: dict[str, Scalar] = {}
+    for text in dict.fromkeys(texts):
+        if text is not None:
+            values = (value for read in reads if (value := read(text)) is not None)
+            meaning[text] = next(values, text)
+    times = Counter(meaning.values())
+    return {text: value if times[value] == 1 else text for text, value in meaning.items()}
+
+
+ONES = ("1", "1.0", "1,0")
+POSITIVE = (
+    *ONES, "true", "yes", "y", "t", "positive", "pos", "event", "case", "ja", "j",
+    "oui", "si", "sí", "sim", "tak", "wahr", "vrai",
+)  # fmt: skip
+"""Texts that mean yes, in lower case."""
+
+
+def is_binary(values: Sequence[str]) -> bool:
+    """True if labels are 0 and 1, or true and false."""
+    known = {value.lower() for value in values}
+    zeros_and_ones = {"0", "1", "0.0", "1.0", "0,0", "1,0"}
+    return known <= zeros_and_ones or known <= {"true", "false"}
+
+
+def positive_among(values: Sequence[str]) -> str | None:
+    """The positive label where it must be named: not for 0 and 1, nor for true and false.
+
+    Examples
+    --------
+    >>> positive_among(["no", "Yes"]), positive_among(["-1", "1"]), positive_among(["1", "2"])
+    ('Yes', '1', None)
+    """
+    if is_binary(values):
+        return None
+    # Of 1 and 2 either may be the positive one.
+    words = POSITIVE if any(value.startswith("-") for value in values) else POSITIVE[len(ONES) :]
+    return next((value for value in values if value.lower() in words), None)
+
 
 Array = npt.NDArray[Any]
 
@@ -120,8 +356,10 @@ class Problems:
         """Raise one error that reports everything, and ``more``, if there is anything."""
         problems = list(self.texts)
         for role in (role for role in _RULES if any(role == other for other, _ in self.counts)):
+            # Scores may be on another scale.
+            called = {WRONG["score"][-3]: self.scale.outside} if role == "score" else {}
             got = ", ".join(
-                f"{count:,} {self._called(role, kind)}{example}"
+                f"{count:,} {called.get(kind, kind)}{example}"
                 for (other, kind), (count, example) in self.counts.items()
                 if other == role
             )
@@ -141,12 +379,8 @@ class Problems:
         if problems or more:
             raise DataError([*problems, *more])
 
-    def _called(self, role: str, kind: str) -> str:
-        is_outside = role == "score" and kind == WRONG["score"][-3]
-        return self.scale.outside if is_outside else kind
-
     def reading(self, columns: Mapping[str, Any] | None, positive: Any, **ways: Any) -> Reading:
-        """How values were read; ``ways`` are further fields of the reading."""
+        """The reading of the values; ``ways`` are further fields of the reading."""
         is_plain = positive is None or isinstance(positive, str | int | float)
         return Reading(
             columns=dict(columns or {}),
@@ -166,7 +400,7 @@ def _dropping(got: str) -> str:
 
 
 def _naming_step(labels: Sequence[Any], got: str, can_drop: bool) -> str:
-    """What to do about labels that have two values, and not 0 and 1."""
+    """The next step for labels that have two values, and not 0 and 1."""
     dropping = _dropping(got) if can_drop else ""
     first = f"drop rows without a label{dropping}; " if WRONG["label"][-1] in got else ""
     values = {str(label): label for label in sorted(labels, key=str)}
@@ -210,7 +444,7 @@ def missing_id(got: str = "none", step: str | None = None) -> UsageError:
 def problem_of(
     role: str, name: str, got: str, step: str | None = None, *, can_drop: bool = False
 ) -> Problem:
-    """What is wrong with the column that has a role, in four parts.
+    """The problem with the column that has a role, in four parts.
 
     Examples
     --------
@@ -220,20 +454,17 @@ def problem_of(
       next: give every row an id, or use seed= instead of id=
     """
     rule, usual_step = _RULES[role]
+    counting = "; if a rule handed them over, count them with {}".format(
+        spoken("isocost.tally(..., handed_over=True)", "--handed-over", f"{setting('handed_over')}")
+    )
     usual_step = usual_step.format(
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
         dropping=_dropping(got) if can_drop else "",
-        handed_over=_counting_handed_over() if WRONG["score"][-1] in got else "",
+        handed_over=counting if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
-
-
-def _counting_handed_over() -> str:
-    start = "; if a rule handed them over, count them with "
-    control = f"{start}{setting('handed_over')}"
-    return spoken(f"{start}isocost.tally(..., handed_over=True)", f"{start}--handed-over", control)
 
 
 def title_of(role: str, name: str) -> str:
@@ -376,12 +607,12 @@ class LabelReader:
         return np.maximum(labels, 0)
 
     def finish(self, name: str = "label") -> list[Problem]:
-        """What is wrong with the set of labels, once all chunks were read."""
+        """Problems with the set of labels, once all chunks were read."""
         return [] if self.positive is None else two_valued(self.positive, list(self.seen), name)
 
 
 def _holds_labels(chunk: Array) -> bool:
-    """Whether an array of numbers or booleans has only zeros and ones."""
+    """True if an array of numbers or booleans has only zeros and ones."""
     if chunk.dtype.kind == "f":
         return bool(((chunk == 0) | (chunk == 1)).all())
     if chunk.dtype.kind in "iu" and chunk.size:
@@ -390,7 +621,7 @@ def _holds_labels(chunk: Array) -> bool:
 
 
 def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
-    """What is wrong with labels: there must be at most two, and the positive one among them."""
+    """Problems with labels: there must be at most two, and the positive one among them."""
     title = title_of("label", name)
     shown = ", ".join(map(repr, seen[:6])) + (" ..." if len(seen) > 6 else "")
     if len(seen) > 2:
@@ -435,7 +666,7 @@ def count_bad(
 def missing_cells(
     codes: Mapping[str, Array], groups: Sequence[Array], columns: Mapping[str, Any]
 ) -> dict[str, Bools]:
-    """Which cells lack a value, by column, given the codes of each role and the group columns."""
+    """Cells that lack a value, by column, given the codes of each role and the group columns."""
     missing = {columns[role]: np.asarray(values == -1) for role, values in codes.items()}
     return missing | {
         name: null_rows(values) for name, values in zip(columns["group"], groups, strict=False)
@@ -448,20 +679,19 @@ _ODD = object()
 
 def _scalars(chunk: Array) -> list[Any]:
     """Labels as texts, numbers and booleans; None where they are null."""
+
+    def scalar(value: Any) -> Any:
+        if is_null(value):
+            return None
+        # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            return value.item()
+        return value if isinstance(value, str | int | float | Decimal) else _ODD
+
     # tolist would turn dates into nanoseconds.
     values = list(chunk) if chunk.dtype.kind in "mM" else chunk.tolist()
-    if set(map(type, values)) <= {str, int, bool, type(None)}:
-        return values
-    return [_scalar(value) for value in values]
-
-
-def _scalar(value: Any) -> Any:
-    if is_null(value):
-        return None
-    # NumPy's time spans are integers, and 1 nanosecond would be the label 1.
-    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
-        return value.item()
-    return value if isinstance(value, str | int | float | Decimal) else _ODD
+    is_plain = set(map(type, values)) <= {str, int, bool, type(None)}
+    return values if is_plain else list(map(scalar, values))
 
 
 _TABLE = 2**16
@@ -497,7 +727,7 @@ class Encoded:
 
 
 def _occurring(codes: Array, size: int) -> Bools:
-    """Which of the codes below ``size`` occur; reading stops as soon as all do."""
+    """True for each code below ``size`` that occurs; reading stops as soon as all do."""
     # The last is -1, of null.
     occurs = np.zeros(size + 1, dtype=bool)
     for start in range(0, len(codes), _TABLE):
@@ -540,7 +770,11 @@ class _Reader:
             codes[~null] = self.encode(chunk[~null])
             return codes
         small = self._by_table(chunk)
-        return self._by_sorting(chunk) if small is None else small
+        if small is not None:
+            return small
+        unique, inverse = np.unique(chunk, return_inverse=True)
+        found = [self.code_of(as_scalar(value)) for value in unique.tolist()]
+        return np.array(found, dtype=np.intp)[inverse]
 
     def _by_table(self, chunk: Array) -> Ints | None:
         """The codes of small whole numbers and booleans; None if these are others."""
@@ -566,11 +800,6 @@ class _Reader:
             self.is_identity = np.array_equal(self.table, np.arange(len(self.table)))
         # Looking codes up takes longer than the rest.
         return index if self.is_identity else self.table[index]
-
-    def _by_sorting(self, chunk: Array) -> Ints:
-        unique, inverse = np.unique(chunk, return_inverse=True)
-        codes = [self.code_of(as_scalar(value)) for value in unique.tolist()]
-        return np.array(codes, dtype=np.intp)[inverse]
 
     def _by_hashing(self, chunk: Array) -> Ints:
         # tolist would turn dates into nanoseconds.
@@ -721,7 +950,7 @@ def as_objects(values: Sequence[Any]) -> Array:
 
 
 def is_uniform(values: Sequence[Any]) -> bool:
-    """Whether all values are texts, whole numbers or booleans, but for None.
+    """True if all values are texts, whole numbers or booleans, but for None.
 
     Then no two different groups are equal in Python, as 1 and True are.
     """
@@ -729,7 +958,7 @@ def is_uniform(values: Sequence[Any]) -> bool:
 
 
 def _is_mixed(values: Sequence[Any]) -> bool:
-    """Whether NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
+    """True if NumPy would change values: [1, "1"], [None, "a"], [1, True], [2**53 + 1, 0.5]."""
     kinds = set(map(type, values))
     texts = {kind for kind in kinds if issubclass(kind, str)}
     booleans = {kind for kind in kinds if issubclass(kind, bool | np.bool_)}

@@ -1,31 +1,30 @@
-"""The two queries that a warehouse runs: a rule applied to a table, and the cells of a tally."""
+"""The two queries that a warehouse runs: a rule applied to a table, and the cells of a tally.
+
+The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
+break, and what follows it must not be indented, so the text of a query is never split.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from textwrap import wrap
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from isocost import __version__
-from isocost.checks import check_names, check_numbers, check_single, group_names_of, short
-from isocost.engines.arrays import has_named_label
-from isocost.engines.dialects import (
-    Case,
-    Dialect,
-    Lines,
-    bin_of,
-    comment,
-    dialect_named,
-    indented,
-    named,
-    repaired_group,
-    select,
-    steps_of,
+from isocost.checks import (
+    check_names,
+    check_numbers,
+    check_single,
+    group_names_of,
+    short,
 )
-from isocost.engines.values import (
+from isocost.coin import BITS, hex_bound
+from isocost.engines.arrays import has_named_label
+from isocost.engines.columns import (
     USUAL_WEIGHTS,
     applied_columns,
     missing_group_of,
@@ -33,10 +32,167 @@ from isocost.engines.values import (
     scale_of,
     written_column,
 )
+from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
-from isocost.groups import Group, Scalar, group_names, parts_of
+from isocost.groups import Group, group_names, parts_of
+from isocost.rows import Row, Segment
 from isocost.rules import Rule, check_unknown
+
+Lines: TypeAlias = list[str]
+
+_WIDTH = 90
+"""How long a line may be."""
+
+
+def indented(lines: Sequence[str]) -> Lines:
+    """The lines indented by two spaces."""
+    return [f"  {line}" for line in lines]
+
+
+def named(lines: Sequence[str], alias: str) -> Lines:
+    """An expression AS its name."""
+    return [*lines[:-1], f"{lines[-1]} AS {alias}"]
+
+
+def select(items: Sequence[str | Lines]) -> Lines:
+    """SELECT and its items, each on one or several lines."""
+    query = ["SELECT"]
+    for number, item in enumerate(items, 1):
+        lines = indented([item] if isinstance(item, str) else item)
+        query += [*lines[:-1], lines[-1] + ("," if number < len(items) else "")]
+    return query
+
+
+def steps_of(steps: Mapping[str, Lines]) -> Lines:
+    """WITH and the named steps of a query."""
+    query, start = [], "WITH "
+    for name, lines in steps.items():
+        query += [f"{start}{name} AS (", *indented(lines), "),"]
+        start = ""
+    return [*query[:-1], ")"]
+
+
+def comment(text: str) -> str:
+    r"""A comment that no text can break out of: characters that cannot be printed are escaped.
+
+    Examples
+    --------
+    >>> print(comment("group x\nDROP TABLE y"))
+    -- group x\nDROP TABLE y
+    """
+    visible = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+    # Where ${name} is replaced, it is so even here.
+    visible = visible.replace("${", "$ {")
+    lines = wrap(visible, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"-- {line}" for line in lines)
+
+
+@dataclass(frozen=True)
+class Case:
+    """CASE WHEN ... THEN ... ELSE ... END, whose outcomes may be further cases.
+
+    Examples
+    --------
+    >>> print(Case((("x < 1", "0"), ("x < 2", Case((("y", "1"),), "2"))), "3"))
+    CASE
+      WHEN x < 1 THEN 0
+      WHEN x < 2 THEN
+        CASE
+          WHEN y THEN 1
+          ELSE 2
+        END
+      ELSE 3
+    END
+    """
+
+    whens: tuple[tuple[str, str | Case], ...]
+    otherwise: str | Case | Lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Lines:
+        """The lines of the expression, indented by two."""
+        lines = ["CASE"]
+        for condition, outcome in self.whens:
+            lines += _branch(f"WHEN {condition} THEN", outcome)
+        return [*lines, *_branch("ELSE", self.otherwise), "END"]
+
+
+def _branch(word: str, outcome: str | Case | Lines) -> Lines:
+    if isinstance(outcome, str):
+        if len(word) + len(outcome) < _WIDTH:
+            return indented([f"{word} {outcome}"])
+        outcome = [outcome]
+    lines = outcome.lines() if isinstance(outcome, Case) else outcome
+    return indented([word, *indented(lines)])
+
+
+def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dialect) -> str | Case:
+    """The score of one group after the rule; ``score`` is known to lie in [0, 1].
+
+    Parameters
+    ----------
+    score, coin : str
+        SQL for the score, a double, and for the coin, 13 hexadecimal digits.
+    """
+    segments = rule.segments(group)
+    if len(segments) == 1 and (segments[0].lo, segments[0].hi) == (0.0, 1.0):
+        return _outcome(segments[0], score, coin, dialect)
+    whens = []
+    for segment in segments:
+        inside = f"{score} >= {dialect.number(segment.lo)}"
+        # The last interval includes 1.
+        inside += "" if segment.hi == 1.0 else f" AND {score} < {dialect.number(segment.hi)}"
+        whens.append((inside, _outcome(segment, score, coin, dialect)))
+    return Case(tuple(whens), score) if whens else score
+
+
+def _outcome(segment: Segment, score: str, coin: str, dialect: Dialect) -> str | Case:
+    """The score in an interval after the rule."""
+    whens = []
+    for row, low, high in segment.outcomes():
+        if high > low:
+            if low == 0 and high == 2**BITS:
+                return _new(row, score, dialect)
+            whens.append((f"{coin} < '{hex_bound(high)}'", _new(row, score, dialect)))
+    return Case(tuple(whens), score) if whens else score
+
+
+def _new(row: Row, score: str, dialect: Dialect) -> str:
+    if row.defers:
+        return "NULL"
+    if row.value is None:
+        return f"1 - {score}"
+    if row.end is None:
+        return dialect.number(row.value)
+    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
+    way = score if row.lo == 0.0 else f"({score} - {dialect.number(row.lo)})"
+    new = f"{dialect.number(row.value)} + {dialect.number(row.slope)} * {way}"
+    if row.limit is None:
+        return new
+    return f"{'LEAST' if row.limit else 'GREATEST'}({new}, {dialect.number(row.limit)})"
+
+
+def bin_of(score: str, grid: Grid, dialect: Dialect) -> list[str]:
+    """The bin of a score in [0, 1] as terms to add: its equal part, and the edges below it.
+
+    Floor, never a cast: some databases round when they cast.
+    """
+    whole, last = dialect.whole, grid.bins - 1
+    part = f"LEAST(FLOOR({score} * {grid.bins}), {last})"
+    if not grid.is_dyadic:
+        # The product may round across an edge: compare with the edge itself.
+        below = f"CAST({score} < {part} / {grid.bins} AS {whole})"
+        above = f"CAST({score} >= ({part} + 1) / {grid.bins} AS {whole})"
+        part = f"LEAST({part} - {below} + {above}, {last})"
+    beyond = [f"CAST({score} >= {dialect.number(edge)} AS {whole})" for edge in grid.extra]
+    return [f"CAST({part} AS {whole})", *beyond]
+
 
 SCORE, COIN, NEW = "isocost_tmp_score", "isocost_tmp_coin", "isocost_tmp_new"
 """The query's own columns; the table must not have columns of these names."""
@@ -110,7 +266,12 @@ def to_sql(
     optional = ("id", "output", "changed", "handed_over")
     flags = {"changed": changed, "handed_over": handed_over}
     check_names(score=score, id=id, output=output, **flags, optional=optional)
-    _check_columns(columns)
+    if isinstance(columns, list | tuple):
+        for name in columns:
+            check_names(columns=name)
+    elif columns != "*":
+        got, step = repr(columns), 'pass a list of names, or columns="*"'
+        raise UsageError(Problem("columns", 'must be "*" or a list of names', got, step))
     missing = missing_group_of(rule, missing_group)
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
@@ -142,17 +303,7 @@ def to_sql(
     return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
 
 
-def _check_columns(columns: object) -> None:
-    if isinstance(columns, list | tuple):
-        for name in columns:
-            check_names(columns=name)
-    elif columns != "*":
-        got, step = repr(columns), 'pass a list of names, or columns="*"'
-        raise UsageError(Problem("columns", 'must be "*" or a list of names', got, step))
-
-
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """A group column: its name, the kind of its values, and the name of its helper."""
 
     name: str
@@ -168,25 +319,19 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
         got = f"{len(names)}: {', '.join(map(repr, names))}"
         step = "name the columns the rule was made with, in the same order"
         raise UsageError(Problem("group", must, got, step))
-    aliases = [f"isocost_tmp_group_{i + 1}" for i in range(len(names))]
-    if len(names) == 1:
-        aliases = ["isocost_tmp_group"]
-    columns = zip(names, zip(*groups, strict=True), strict=True)
-    kinds = [_kind(name, values, missing) for name, values in columns]
-    return [_Key(*key) for key in zip(names, kinds, aliases, strict=True)]
-
-
-def _kind(name: str, values: Sequence[Scalar], missing: Group | None) -> type:
-    """The type of the values of a group column, of which a column in a database has one."""
-    kinds = {type(value) for value in values if value != missing} or {type(values[0])}
-    if kinds == {int, float}:
-        return float
-    if len(kinds) > 1:
-        must = "must have values of one type, as a column in a database has"
-        got = ", ".join(sorted(kind.__name__ for kind in kinds))
-        step = "make the rule again with the column converted to text"
-        raise UsageError(Problem(f"group (column {name!r})", must, got, step))
-    return kinds.pop()
+    keys = []
+    for place, name in enumerate(names):
+        values = [parts[place] for parts in groups]
+        kinds = {type(value) for value in values if value != missing} or {type(values[0])}
+        if len(kinds) > 1 and kinds != {int, float}:
+            must = "must have values of one type, as a column in a database has"
+            got = ", ".join(sorted(kind.__name__ for kind in kinds))
+            step = "make the rule again with the column converted to text"
+            raise UsageError(Problem(f"group (column {name!r})", must, got, step))
+        kind = float if len(kinds) > 1 else kinds.pop()
+        alias = f"isocost_tmp_group_{place + 1}" if len(names) > 1 else "isocost_tmp_group"
+        keys.append(_Key(name, kind, alias))
+    return keys
 
 
 @dataclass(frozen=True)
@@ -593,19 +738,13 @@ def dbt_macro(name: str, dialect: str, query: Callable[[str], str]) -> str:
         step = "for example --dbt isocost_repair"
         rule = "must be a name of letters, digits and underscores for the macro"
         raise UsageError(Problem("--dbt", rule, short(name), step))
-    table, quoted = _unused(dialect, query)
+    # A table that occurs nowhere else in the query; with a space no dialect leaves out the quotes.
+    table, other = "isocost relation", query("isocost other")
+    while (quoted := dialect_named(dialect).table_of([table])) in other:
+        table += " "
     pieces = [_literal(piece) for piece in query(table).rstrip("\n").split(quoted)]
     body = "{{ relation }}".join(pieces)
     return f"{{% macro {name}(relation) -%}}\n{body}\n{{%- endmacro %}}\n"
-
-
-def _unused(dialect: str, query: Callable[[str], str]) -> tuple[str, str]:
-    """The name of a table that occurs nowhere else in the query, also as it is quoted."""
-    # With a space no dialect writes it without quotes.
-    table, other = "isocost relation", query("isocost other")
-    while dialect_named(dialect).table_of([table]) in other:
-        table += " "
-    return table, dialect_named(dialect).table_of([table])
 
 
 def _literal(text: str) -> str:
