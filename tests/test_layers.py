@@ -59,7 +59,7 @@ ORDERS = {
         "display", "geometry", "reliability", "curves", "predictive", "dots", "plane", "change",
     ],
     "reports": [
-        "assets", "facts", "payload", "offers", "layout", "layouts", "report",
+        "assets", "facts", "payload", "offers", "layouts", "report",
         "beside", "verify", "terminal", "session", "server",
     ],
     "cli": [

@@ -58,8 +58,7 @@ from isocost.repairs.registry import REPAIRS, advised
 from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, require_better
 from isocost.repairs.unseen import unseen as look_ahead
 from isocost.repairs.watch import watch as look_after
-from isocost.reports.layout import Layout
-from isocost.reports.layouts import check_layout
+from isocost.reports.layouts import Layout, check_layout
 from isocost.reports.layouts import layout as arrange
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY

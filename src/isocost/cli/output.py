@@ -34,7 +34,7 @@ from isocost.readings import Command
 from isocost.repairs.compare import Changes, Comparison, compare
 from isocost.repairs.unseen import Unseen
 from isocost.repairs.watch import Watch
-from isocost.reports.layout import Layout
+from isocost.reports.layouts import Layout
 from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
 from isocost.rules import Rule
 from isocost.tables import (
@@ -481,7 +481,7 @@ def show_layout(layout: Layout) -> None:
     for table in layout.tables:
         show_table(table.title, *table.table())
         say()
-    for line in layout.lines():
+    for line in layout.summary():
         prose(line)
 
 
