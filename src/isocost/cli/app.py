@@ -40,7 +40,7 @@ from isocost.cli.commands import (
 from isocost.cli.config import defaults_for, options_of
 from isocost.cli.doctor import doctor
 from isocost.cli.options import expanded, panels_of
-from isocost.cli.output import complain, remember_typed, standard_streams, use_color
+from isocost.cli.output import complain, remember_typed, standard_streams
 from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
     InfeasibleError,
@@ -257,7 +257,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     received = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in received if argument not in ANYWHERE]
-    use_color("--no-color" not in received)
     remember_typed(received)
     with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")

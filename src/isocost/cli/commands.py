@@ -14,9 +14,9 @@ from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
 from isocost.cli.output import (
+    Printer,
     complain,
     progress,
-    prose,
     say,
     show_audit,
     show_calibration,
@@ -24,7 +24,6 @@ from isocost.cli.output import (
     show_layout,
     show_result,
     show_rule,
-    show_table,
     show_unseen,
     show_watch,
 )
@@ -89,12 +88,12 @@ def audit(
     tally = read(data, columns, (measuring.threshold,))
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
-        show_result(arranged, printing, lambda: show_layout(arranged))
+        show_result(arranged, printing, lambda out: show_layout(out, arranged))
         return
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    show_result(result, printing, lambda: show_audit(result, plot, data, full=full))
+    show_result(result, printing, lambda out: show_audit(out, result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -173,9 +172,10 @@ def fit(
     else:
         require_better(outlook)
     if _written(rule.unmerged(merged), output, force):
-        show_rule(tally, rule, repairing.cost, threshold)
+        out = Printer()
+        show_rule(out, tally, rule, repairing.cost, threshold)
         say()
-        show_unseen(outlook)
+        show_unseen(out, outlook)
         say(f"\nThe rule is in {output}.")
 
 
@@ -207,7 +207,7 @@ def recalibrate(
     tally, merged = read_merged(data, columns, ())
     rule = make_calibrated(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
     if _written(rule.unmerged(merged), output, force):
-        show_calibration(tally, rule)
+        show_calibration(Printer(), tally, rule)
         say(f"\nThe rule is in {output}.")
 
 
@@ -284,7 +284,7 @@ def plan(
         rule = REPAIRS[method].make_with(tally, threshold=threshold, **settings)
         with progress("asking what it does to new people") as report:
             result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
-    show_result(result, printing, lambda: show_table(result.headline(), *result.table()))
+    show_result(result, printing, lambda out: out.table(result.headline(), *result.table()))
 
 
 def bounds(
@@ -307,13 +307,13 @@ def bounds(
     tally = read(data, columns, ())
     result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
 
-    def show() -> None:
-        show_table(f"What the theorems prove, cost {result.cost}", *result.table())
+    def show(out: Printer) -> None:
+        out.table(f"What the theorems prove, cost {result.cost}", *result.table())
         say()
-        show_table(PAIRS, *result.pair_table())
+        out.table(PAIRS, *result.pair_table())
         for line in result.summary():
             say()
-            prose(line)
+            out.prose(line)
 
     show_result(result, printing, show)
 
@@ -365,7 +365,7 @@ def compare(
                 replicates=replicates,
                 progress=report,
             )
-        show_result(comparison, printing, lambda: show_comparison(comparison))
+        show_result(comparison, printing, lambda out: show_comparison(out, comparison))
         return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
     asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
@@ -376,10 +376,10 @@ def compare(
     }
     unseen = {name: one.to_dict() for name, one in outlooks.items()}
 
-    def show() -> None:
-        show_comparison(replace(comparison, outlooks=outlooks))
+    def show(out: Printer) -> None:
+        show_comparison(out, replace(comparison, outlooks=outlooks))
         for name in loaded.keys() - outlooks.keys():
-            prose(SENTENCES["unseen_others"].format(rule=name))
+            out.prose(SENTENCES["unseen_others"].format(rule=name))
 
     show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
 
@@ -448,8 +448,8 @@ def look(
         looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
     looked = replace(looked, path=data)
 
-    def show() -> None:
-        show_table(looked.headline(), *looked.table())
+    def show(out: Printer) -> None:
+        out.table(looked.headline(), *looked.table())
         say()
         # Not wrapped, so that the command line can be copied.
         say("\n".join(looked.summary()))
@@ -613,6 +613,6 @@ def watch(
         measures=measures,
     )
     report = replace(report, notes=(*notes, *report.notes))
-    show_result(report, printing, lambda: show_watch(report))
+    show_result(report, printing, lambda out: show_watch(out, report))
     if report.alarm:
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli.output import prose, say, show_table
+from isocost.cli.output import Printer, say
 
 GIVES = {
     "plot": "pictures with matplotlib: isocost.plots",
@@ -214,24 +214,27 @@ def doctor(
 
 
 def _show(report: dict[str, Any]) -> None:
+    out = Printer()
     say(f"isocost {report['isocost']}, Python {report['python']}, {report['platform']}\n")
     rows = [
         [one["name"], one["version"] or "-", one["needs"], one["problem"] or "ok"]
         for one in report["required"]
     ]
-    show_table("What isocost needs", ["package", "version", "needs", ""], rows)
+    out.table("What isocost needs", ["package", "version", "needs", ""], rows)
     say()
     rows = [
         [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in report["extras"]
     ]
-    show_table("Extras", ["extra", "installed", "gives"], rows)
+    out.table("Extras", ["extra", "installed", "gives"], rows)
     frames = report["frames"]
     there = [f"{name} {number}" for name, number in frames.items() if number]
-    prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
+    out.prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
     at = report["java"]
     where = f"{at['version'] or 'of unknown version'} ({at['path']})" if at["path"] else "not found"
-    prose(f"Java: {where}; Spark needs it.")
-    prose(f"Browser: {report['browser'] or 'not found; isocost serve prints the address to open'}.")
+    out.prose(f"Java: {where}; Spark needs it.")
+    out.prose(
+        f"Browser: {report['browser'] or 'not found; isocost serve prints the address to open'}."
+    )
     absent = [one["name"] for one in report["extras"] if not one["installed"]]
     if absent:
         say(f'\nTo add what is missing: pip install "isocost[{",".join(absent)}]"')

@@ -11,7 +11,7 @@ import typer
 from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
-from isocost.cli.output import prose, say, show_table, typed
+from isocost.cli.output import Printer, say, typed
 from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.examples import compas, compas_csv
@@ -187,11 +187,13 @@ def demo(
         check_ending(output, ".html", ".htm")
         if not force:
             _only_its_own(output)
-    tally = compas()
-    prose("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
+    tally, out = compas(), Printer()
+    out.prose(
+        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n"
+    )
     result = audit(tally, "fpr")
     said = statement(result, vocabulary=Vocabulary(**WORDS))
-    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
+    out.prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
     rules = {
         "withhold": withhold(tally, "fpr", TOLERANCE),
         "odds": equalize_odds(tally),
@@ -201,14 +203,14 @@ def demo(
     by_name = {row[0]: row for row in rows}
     say()
     title = "What repairs do, beside the scores as they are"
-    show_table(title, header, [by_name[name] for name in TELLING])
-    prose(
+    out.table(title, header, [by_name[name] for name in TELLING])
+    out.prose(
         f"\nwithhold brings the costs to within {TOLERANCE:g}. odds brings them together and gives "
         "up calibration. reconcile keeps it, and makes wrong decisions equally frequent."
     )
     if report:
         _write(result, output)
-    prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
+    out.prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
 
 
 WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
