@@ -47,10 +47,12 @@ class Record:
 
     Attributes
     ----------
-    also : tuple of str
-        Properties, or methods without arguments, that JSON has after the fields.
-    unwritten : tuple of str
-        Fields that JSON leaves out.
+    written : tuple of str
+        The names that JSON has, in their order: fields, properties, or methods without arguments.
+        ``_groups`` is written as ``groups``, and ``*values`` as the entries of ``values``.  By
+        default the fields.
+    also, unwritten : tuple of str
+        By default, names that are written after the fields, and fields that are not.
 
     Examples
     --------
@@ -63,20 +65,25 @@ class Record:
     {'highest': 'a', 'shares': [['a', 0.5], ['b', None]]}
     """
 
+    written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        written = {
-            one.name: plain(getattr(self, one.name), str(one.type))
-            for one in fields(self)  # type: ignore[arg-type]
-            if one.name not in self.unwritten
-        }
-        for name in self.also:
+        kinds = {one.name: str(one.type) for one in fields(self)}  # type: ignore[arg-type]
+        usual = (name for name in kinds if name not in self.unwritten)
+        content: dict[str, Any] = {}
+        for word in self.written or (*usual, *self.also):
+            name = word.removeprefix("*")
             value = getattr(self, name)
-            written[name] = plain(value() if callable(value) else value)
-        return written
+            if name not in kinds:
+                member = getattr(type(self), name)
+                getter = getattr(member, "fget", member)
+                kinds[name] = str(getattr(getter, "__annotations__", {}).get("return", ""))
+            value = plain(value() if callable(value) else value, kinds[name])
+            content |= value if word != name else {name.removeprefix("_"): value}
+        return content
 
     def to_json(self) -> str:
         """The same as JSON text."""
@@ -98,7 +105,7 @@ def plain(value: Any, kind: str = "") -> Any:
     if is_dataclass(value):
         return {one.name: plain(getattr(value, one.name), str(one.type)) for one in fields(value)}
     if isinstance(value, Mapping):
-        key, inner = match.groups() if (match := _MAPPING.match(kind)) else ("", "")
+        key, inner = match.groups() if (match := _MAPPING.search(kind)) else ("", "")
         if key == "Group":
             return [[to_json(group), plain(one, inner)] for group, one in value.items()]
         return {str(name): plain(one, inner) for name, one in value.items()}

@@ -45,7 +45,6 @@ from isocost.engines.values import applied_columns
 from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
 from isocost.measures.audit import audit as measure
-from isocost.measures.bounds import PAIRS
 from isocost.measures.bounds import bounds as proved
 from isocost.repairs.compare import compare as put_side_by_side
 from isocost.repairs.composition import edges_of
@@ -308,9 +307,10 @@ def bounds(
     result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
 
     def show(out: Printer) -> None:
-        out.table(f"What the theorems prove, cost {result.cost}", *result.table())
-        say()
-        out.table(PAIRS, *result.pair_table())
+        for index, table in enumerate(result.printed()):
+            if index:
+                say()
+            out.table(*table)
         for line in result.summary():
             say()
             out.prose(line)
