@@ -3,6 +3,8 @@
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,21 @@ def test_python_runs_the_package(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runpy.run_module("isocost", run_name="__main__")
     assert capsys.readouterr().out.startswith("isocost ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        ("--help", ("measures", "repairs.registry", "engines.files", "reports", "plots", "learn")),
+        ("audit data.csv", ("reports", "repairs.compare", "repairs.watch", "engines.queries")),
+    ],
+)
+def test_a_command_loads_only_what_it_uses(arguments, unused):
+    Path("data.csv").write_text(compas_csv())
+    program = (
+        "import sys\nfrom isocost.cli.app import main\n"
+        f"try:\n    main({arguments.split()})\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {f"isocost.{name}" for name in unused} & {*done.stderr.split()}

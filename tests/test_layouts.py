@@ -9,8 +9,9 @@ import pytest
 
 import isocost as ic
 from isocost.cli.app import main
+from isocost.cli.options import Side
 from isocost.examples import compas
-from isocost.reports.layouts import page_layouts
+from isocost.reports.layouts import SIDES, page_layouts
 from isocost.reports.payload import payload, undecided
 
 SEXES, RACES = ("female", "male", "?"), ("Black", "White", "Other")
@@ -274,3 +275,9 @@ def test_the_command_line_chooses_measures(data, run):
     code, out, _ = run("audit", data, *options)
     assert "impact ratio" in out
     assert "Brier" not in out
+
+
+def test_the_options_list_layouts_and_sides_without_loading_them(run):
+    assert [str(side) for side in Side] == list(SIDES)
+    _, out, _ = run("audit", "--help")
+    assert f"asks for instead: {', '.join(ic.LAYOUTS)}." in " ".join(out.split())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,31 +38,17 @@ from isocost.cli.reading import (
 )
 from isocost.costs import as_cost
 from isocost.engines.dialects import DIALECTS
-from isocost.engines.files import Part, apply_file
-from isocost.engines.look import look as look_at
-from isocost.engines.queries import dbt_macro, tally_sql, to_sql
-from isocost.engines.values import applied_columns
 from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
-from isocost.measures.audit import audit as measure
-from isocost.measures.bounds import bounds as proved
-from isocost.repairs.compare import compare as put_side_by_side
-from isocost.repairs.composition import edges_of
-from isocost.repairs.counsel import heed
-from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
-from isocost.repairs.planning import plan as needed
-from isocost.repairs.recalibrate import recalibrate as make_calibrated
-from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, require_better
-from isocost.repairs.unseen import unseen as look_ahead
-from isocost.repairs.watch import watch as look_after
-from isocost.reports.layouts import Layout, check_layout
-from isocost.reports.layouts import layout as arrange
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
-from isocost.verdict.sentences import SENTENCES
+
+if TYPE_CHECKING:
+    from isocost.repairs.planning import Plan, RepairPlan
+    from isocost.repairs.unseen import Unseen
+    from isocost.reports.layouts import Layout
 
 
 def audit(
@@ -75,10 +61,15 @@ def audit(
     full: options.Full = False,
     fail_above: Annotated[
         float | None,
-        typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
+        options.in_measured(
+            "--fail-above", help="Exit with 1 if the costs differ by more than this."
+        ),
     ] = None,
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
+    from isocost.measures.audit import audit as measure
+    from isocost.repairs.unseen import foreseen
+
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
     full = printing.chosen(plot) is not options.PrintedAs.table or full
@@ -105,6 +96,8 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         selected = None if asked.selected == "above" else str(asked.selected)
         others = {"unknown": asked.unknown, "selected": selected}
     else:
+        from isocost.reports.layouts import check_layout
+
         check_layout(asked.layout, "--layout")
     for name, value in others.items():
         if value is not None:
@@ -121,6 +114,10 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
+    from isocost.measures.audit import audit as measure
+    from isocost.reports.layouts import check_layout
+    from isocost.reports.layouts import layout as arrange
+
     categories = {str(value): value for group in tally.groups for value in parts_of(group)}
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
     if asked.layout == "ll144" and columns.missing_group in categories:
@@ -145,11 +142,16 @@ def fit(
     holdout: options.Holdout = None,
     split: options.Split = None,
     replicates: options.UnseenReplicates = 200,
-    salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
+    salt: Annotated[str, options.in_repair("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
+    from isocost.repairs.counsel import heed
+    from isocost.repairs.recalibrate import recalibrate as make_calibrated
+    from isocost.repairs.registry import REPAIRS, advised
+    from isocost.repairs.unseen import noted, require_better
+
     if output is not None:
         check_target(output, force, ".json")
     threshold = check_threshold(repairing.threshold, "--threshold")
@@ -195,12 +197,14 @@ def recalibrate(
     method: options.MapMethod = "isotonic",
     shrinkage: Annotated[
         float | None,
-        typer.Option("--shrinkage", help="Rows at which a group's own map counts half."),
+        options.in_repair("--shrinkage", help="Rows at which a group's own map counts half."),
     ] = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
+    from isocost.repairs.recalibrate import recalibrate as make_calibrated
+
     if output is not None:
         check_target(output, force, ".json")
     tally, merged = read_merged(data, columns, ())
@@ -227,6 +231,8 @@ def _kept_apart(
     split: float | None,
 ) -> tuple[Tally, dict[Group, Group], Tally | None]:
     """The tally to make a rule from, its merged groups, and the tally of people kept apart."""
+    from isocost.engines.files import Part
+
     if holdout is not None and split is not None:
         step = "leave out one of them"
         raise UsageError(Problem("--holdout", "must be given without --split", "both", step))
@@ -241,6 +247,8 @@ def _kept_apart(
 
 
 def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
+    from isocost.repairs.unseen import unseen as look_ahead
+
     with progress("asking what it does to new people") as report:
         return look_ahead(tally, rule, replicates, progress=report, **options)
 
@@ -251,24 +259,31 @@ def plan(
     printing: options.Printing,
     cost: options.Cost = "fnr",
     detect: Annotated[
-        float, typer.Option("--detect", help="Difference in cost that is to be established.")
+        float, options.in_measured("--detect", help="Difference in cost that is to be established.")
     ] = 0.05,
     limit: Annotated[
-        float, typer.Option("--limit", help="Calibration gap that is to be ruled out.")
+        float, options.in_measured("--limit", help="Calibration gap that is to be ruled out.")
     ] = CALIBRATED,
     confidence: options.Confidence = 0.95,
     power: Annotated[
-        float, typer.Option("--power", help="Chance to succeed if the difference is there.")
+        float, options.in_measured("--power", help="Chance to succeed if the difference is there.")
     ] = 0.8,
     method: Annotated[
-        str | None, typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}.")
+        str | None,
+        options.in_repair(
+            "--method", help=f"Plan a repair instead: {', '.join(options.repair_names())}."
+        ),
     ] = None,
     within: Annotated[
-        float, typer.Option("--within", help="How far groups may differ on new people.")
+        float, options.in_measured("--within", help="How far groups may differ on new people.")
     ] = 0.02,
     threshold: options.Threshold = 0.5,
 ) -> None:
     """Say how many people it takes to establish a difference and calibration, or for a repair."""
+    from isocost.repairs.planning import check_within, plan_repair
+    from isocost.repairs.planning import plan as needed
+    from isocost.repairs.registry import REPAIRS
+
     printing.chosen()
     result: Plan | RepairPlan
     if method is None:
@@ -292,16 +307,21 @@ def bounds(
     printing: options.Printing,
     cost: options.Cost = "fnr",
     other: Annotated[
-        str | None, typer.Option("--other", help="A second cost: what would both equal take?")
+        str | None,
+        options.in_measured("--other", help="A second cost: what would both equal take?"),
     ] = None,
     cost_difference: Annotated[
-        float, typer.Option("--cost-difference", help="How far the two costs may differ then.")
+        float,
+        options.in_measured("--cost-difference", help="How far the two costs may differ then."),
     ] = 0.0,
     gap: Annotated[
-        float | None, typer.Option("--gap", help="Calibration gap allowed then; default: present.")
+        float | None,
+        options.in_measured("--gap", help="Calibration gap allowed then; default: present."),
     ] = None,
 ) -> None:
     """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
+    from isocost.measures.bounds import bounds as proved
+
     printing.chosen()
     tally = read(data, columns, ())
     result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
@@ -330,13 +350,14 @@ def compare(
         ),
     ] = None,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: the cost of the first rule, or fnr.")
+        str | None,
+        options.in_measured("--cost", help="Default: the cost of the first rule, or fnr."),
     ] = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
     replicates: Annotated[
         int | None,
-        typer.Option(
+        options.in_measured(
             "--replicates",
             help="How often to make rules again, for what they do to new people (default: 200; for "
             "every repair fewer where a rule takes a linear program or groups are many).",
@@ -344,6 +365,11 @@ def compare(
     ] = None,
 ) -> None:
     """Put rules side by side, or without rules every repair, and say which one to take."""
+    from isocost.repairs.compare import compare as put_side_by_side
+    from isocost.repairs.composition import edges_of
+    from isocost.repairs.unseen import is_made_from
+    from isocost.verdict.sentences import SENTENCES
+
     printing.chosen()
     named = rules or []
     more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
@@ -388,7 +414,7 @@ def apply(
     rule: Annotated[Path, typer.Argument(help="The rule, as isocost fit wrote it.")],
     data: options.Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
+        Path, options.in_output("--output", "-o", help="File to write; its ending says how.")
     ],
     columns: options.RepairedColumns,
     output_column: options.OutputColumn = None,
@@ -397,7 +423,7 @@ def apply(
     threads: options.Threads = None,
     scale: Annotated[
         str | None,
-        typer.Option(
+        options.in_data(
             "--scale",
             help="What the scores are, as for audit; default: as in the rule. What is written are "
             "probabilities.",
@@ -407,10 +433,14 @@ def apply(
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
     any_order: Annotated[
-        bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
+        bool,
+        options.in_output("--any-order", help="Do not keep the order of rows; takes less memory."),
     ] = False,
 ) -> None:
     """Copy a file with a column of repaired scores added; the input is never changed."""
+    from isocost.engines.files import apply_file
+    from isocost.engines.values import applied_columns
+
     loaded = Rule.load(rule)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
@@ -443,6 +473,8 @@ def look(
     sheet: options.Sheet = None,
 ) -> None:
     """Say what is in a file, which columns could be what, and the command line to go on with."""
+    from isocost.engines.look import look as look_at
+
     printing.chosen()
     with local(data) as path:
         looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
@@ -480,11 +512,13 @@ def sql(
     tally: Annotated[
         bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
     ] = False,
-    dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
-    table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
+    dialect: Annotated[
+        str, options.in_output("--dialect", help=f"{', '.join(DIALECTS)}.")
+    ] = "duckdb",
+    table: Annotated[str, options.in_data("--table", help="The table.")] = "scores",
     output_column: Annotated[
         str | None,
-        typer.Option(
+        options.in_output(
             "--output-column",
             help="Column to write, in place of the score or of one that --keep lists; default: "
             "repaired_SCORE, added.",
@@ -500,12 +534,16 @@ def sql(
     edge: options.Edges = None,
     dbt: Annotated[
         str | None,
-        typer.Option("--dbt", help="Write a dbt macro of this name; it is given the relation."),
+        options.in_output(
+            "--dbt", help="Write a dbt macro of this name; it is given the relation."
+        ),
     ] = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Write a query that applies a rule in a warehouse, or with --tally one that counts there."""
+    from isocost.engines.queries import dbt_macro, tally_sql, to_sql
+
     if (rule is None) != tally:
         got = "both" if tally else "neither"
         step = "run isocost sql rule.json, or isocost sql --tally"
@@ -556,36 +594,42 @@ def watch(
     printing: options.Printing,
     context: typer.Context,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
+        str | None, options.in_measured("--cost", help="Default: what the rule makes equal.")
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="How far groups may differ; default: rule.")
+        float | None,
+        options.in_measured("--tolerance", help="How far groups may differ; default: rule."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="For rates at a threshold; default: rule.")
+        float | None,
+        options.in_measured("--threshold", help="For rates at a threshold; default: rule."),
     ] = None,
     calibration_margin: Annotated[
         float,
-        typer.Option(
+        options.in_measured(
             "--calibration-margin", help="How far scores may be from shares of positives."
         ),
     ] = 0.02,
     no_calibration: Annotated[
-        bool, typer.Option("--no-calibration", help="Do not watch calibration.")
+        bool, options.in_measured("--no-calibration", help="Do not watch calibration.")
     ] = False,
     confidence: Annotated[
         float,
-        typer.Option("--confidence", help="Chance of no false alarm in all periods together."),
+        options.in_measured(
+            "--confidence", help="Chance of no false alarm in all periods together."
+        ),
     ] = 0.95,
     measures: Annotated[
         str | None,
-        typer.Option(
+        options.in_measured(
             "--measures",
             help="Also show how far groups differ in these, such as ppv,auc; not tested.",
         ),
     ] = None,
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
+    from isocost.repairs.watch import watch as look_after
+
     printing.chosen()
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from textwrap import fill, wrap
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -25,18 +25,8 @@ from rich.text import Text
 
 from isocost.atomic import write_text
 from isocost.cli.options import PrintedAs, Printing
-from isocost.engines.source import Progress as Report
 from isocost.groups import Group, names_of
-from isocost.measures.audit import Audit
-from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.table import MEASURES
 from isocost.readings import Command
-from isocost.repairs.compare import Changes, Comparison, compare
-from isocost.repairs.unseen import Unseen
-from isocost.repairs.watch import Watch
-from isocost.reports.layouts import Layout
-from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
-from isocost.rules import Rule
 from isocost.tables import (
     LINE,
     csv_text,
@@ -47,9 +37,17 @@ from isocost.tables import (
     width,
     wrapped,
 )
-from isocost.tallies import Tally
 from isocost.verdict.sentences import SENTENCES, commands_named, plain
-from isocost.verdict.wording import statement
+
+if TYPE_CHECKING:
+    from isocost.engines.source import Progress as Report
+    from isocost.measures.audit import Audit
+    from isocost.repairs.compare import Changes, Comparison
+    from isocost.repairs.unseen import Unseen
+    from isocost.repairs.watch import Watch
+    from isocost.reports.layouts import Layout
+    from isocost.rules import Rule
+    from isocost.tallies import Tally
 
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
@@ -347,6 +345,8 @@ class Printer:
         possible = self.console.is_terminal and room >= NARROWEST
         if self.markdown or not (possible if wanted is None else wanted):
             return
+        from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
+
         plain = False
         try:
             CHARACTERS.encode(self.console.encoding)
@@ -440,6 +440,9 @@ def show_audit(
 
     ``data`` are the files that were read, which commands name.
     """
+    from isocost.measures.table import MEASURES
+    from isocost.verdict.wording import statement
+
     said = statement(result, data=data)
     details = said.details if full else said.details[:2]
     out.prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
@@ -488,6 +491,8 @@ def show_comparison(out: Printer, comparison: Comparison) -> None:
 
 def show_calibration(out: Printer, tally: Tally, rule: Rule) -> None:
     """The calibration gap of each group before and after a rule."""
+    from isocost.measures.calibration import gap_equal_width, levels_of
+
     after = rule.expected(tally)
     header = ["group", "people", "mean score", "base rate", "gap before", "gap after", "rows"]
     rows = []
@@ -512,6 +517,8 @@ def show_unseen(out: Printer, outlook: Unseen) -> None:
 
 def show_rule(out: Printer, tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
     """A rule, and what it is expected to do; of a long one what it does to each group."""
+    from isocost.repairs.compare import compare
+
     comparison = compare(tally, [rule], cost, threshold)
     if not rule.rows:
         out.prose(f"{rule!r}\n", piped=False)
