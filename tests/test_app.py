@@ -1,5 +1,6 @@
 """The command line as a whole: help, examples, completion, and output that fits a screen."""
 
+import inspect
 import re
 import runpy
 import shlex
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from isocost.cli.app import COMMANDS, main
 from isocost.examples import compas_csv
@@ -97,6 +99,16 @@ def test_python_runs_the_package(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runpy.run_module("isocost", run_name="__main__")
     assert capsys.readouterr().out.startswith("isocost ")
+
+
+def test_a_wrong_command_is_named_with_one_like_it(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["audot"])
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert "No such command 'audot'" in told
+    if "suggest_commands" in inspect.signature(typer.Typer).parameters:
+        assert "Did you mean 'audit'?" in told
 
 
 @pytest.mark.parametrize(

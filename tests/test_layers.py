@@ -61,7 +61,7 @@ ORDERS = {
     ],
     "reports": [
         "assets", "facts", "payload", "offers", "layouts", "report",
-        "beside", "verify", "terminal", "session", "server",
+        "beside", "verify", "terminal", "server",
     ],
     "cli": [
         "options", "output", "reading", "config", "commands", "page_commands", "doctor",

@@ -62,6 +62,9 @@ class _Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         del ctx
+        # Typer suggests the names that it finds here.
+        names: Any = dict.fromkeys(COMMANDS)
+        self.commands = names
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
