@@ -86,7 +86,7 @@ class Record:
         return content
 
     def to_json(self) -> str:
-        """The same as JSON text."""
+        """The values of :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 

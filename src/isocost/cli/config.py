@@ -38,7 +38,7 @@ def options_of(function: Callable[..., Any]) -> set[str]:
 
 
 def _is_option(hint: Any) -> bool:
-    """Whether typer makes an option of it; the others are arguments such as the data."""
+    """True if typer makes an option of it; the others are arguments such as the data."""
     return any(type(one).__name__ == "OptionInfo" for one in get_args(hint)[1:])
 
 

@@ -139,7 +139,7 @@ class Columns:
 
     @property
     def reading(self) -> FileReading:
-        """How files are read."""
+        """The way in which files are read."""
         names = ("decimal", "encoding", "sheet", "memory_limit", "threads")
         return FileReading(**{name: getattr(self, name) for name in names})
 
@@ -151,7 +151,7 @@ Confidence = Annotated[float, in_measured("--confidence", help="Confidence of th
 
 @dataclass(frozen=True)
 class Measuring:
-    """How an audit measures; the fields are the arguments of :func:`isocost.audit`."""
+    """Options of an audit; the fields are the arguments of :func:`isocost.audit`."""
 
     cost: Cost = str(DEFAULT.cost)
     threshold: Threshold = DEFAULT.threshold
@@ -221,7 +221,7 @@ class LayoutOptions:
 
 
 class PrintedAs(StrEnum):
-    """How a result is printed."""
+    """The formats of a printed result."""
 
     table = "table"
     json = "json"
@@ -231,7 +231,7 @@ class PrintedAs(StrEnum):
 
 @dataclass(frozen=True)
 class Printing:
-    """How a result is printed, and where else its numbers are written."""
+    """The format of a printed result, and a file for its numbers."""
 
     json: Annotated[bool, in_output("--json", help="The same as --format json.")] = False
     format: Annotated[
@@ -261,7 +261,7 @@ def _contradiction(option: str, other: str, step: str = "leave out one of them")
 
 
 class Unknown(StrEnum):
-    """What to do with groups that a rule does not know."""
+    """Treatments of groups that a rule does not know."""
 
     error = "error"
     keep = "keep"
@@ -415,7 +415,7 @@ Anyway = Annotated[
 
 @dataclass(frozen=True)
 class Repairing:
-    """How to repair; the fields are the options of all repairs, described by their registry."""
+    """The options of all repairs, described by their registry."""
 
     method: Annotated[_Method, in_repair("--method", help="How to repair.")] = "withhold"
     cost: Annotated[str | None, _repair_option("cost", "  [default: fnr]")] = None

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, prose, drawings, progress and errors.
+"""The printing of commands: tables that fit the terminal, prose, drawings, progress and errors.
 
 Of a result the verdict comes first, then its tables, then notes.
 """

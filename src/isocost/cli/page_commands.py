@@ -226,7 +226,7 @@ def demo(
 
 
 WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
-"""What the demo is about."""
+"""The people and the outcome of the demo."""
 
 TELLING = (
     "costs differ by",

@@ -1,4 +1,4 @@
-"""What commands read: files, standard input and tallies, combined into one tally."""
+"""The data of commands: files, standard input and tallies, combined into one tally."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def is_tally_path(name: str) -> bool:
-    """Whether a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
+    """True if a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
     return name.lower().endswith(".json")
 
 
@@ -118,7 +118,7 @@ def check_alike(tallies: Sequence[tuple[str, Tally]], but_for: str | None = None
 
 
 def _made_with(tally: Tally) -> dict[str, Any]:
-    """What must agree; a tally made from arrays has no columns."""
+    """The settings that must agree; a tally made from arrays has no columns."""
     return {"bins": tally.bins, "edges": tally.edges, "scale": tally.reading.scale, **tally.columns}
 
 
@@ -132,7 +132,7 @@ def read(
 def read_merged(
     data: str | Sequence[str], columns: Columns, edges: tuple[float, ...], part: Part | None = None
 ) -> tuple[Tally, dict[Group, Group]]:
-    """The same, and what each merged group of the data is called in the tally.
+    """The tally of :func:`read`, and the name in it of each merged group of the data.
 
     Data are counted in the bins of the tallies they are added to.  ``part`` counts some rows only.
     """

@@ -29,7 +29,7 @@ from isocost.tallies import DataOptions, Tally, TallyLike
 from isocost.typing import Floats
 
 LEAST_SHARE = 0.02
-"""Of the data: New York's rules let the auditor leave smaller categories out of the ratios."""
+"""New York's rules let the auditor leave categories with a smaller share out of the ratios."""
 
 MOST_ON_PAGE = 20
 """With more groups than this the page has no layouts: its tables would be too long."""

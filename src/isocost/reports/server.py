@@ -59,10 +59,10 @@ MAX_REPORTS = 8
 """Number of reports that are kept; the oldest is dropped first."""
 
 DESCRIPTORS = Path("/proc/self/fd")
-"""Where open files have a path, even those without a name."""
+"""The folder in which every open file has a path, even one without a name."""
 
 PREFIX = "isocost-serve-"
-"""How the names of private folders begin."""
+"""The beginning of the names of private folders."""
 
 GONE = Problem(
     "file",
@@ -76,7 +76,7 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 
 @cache
 def labels() -> dict[str, str]:
-    """What the page calls its controls, by their ids."""
+    """The labels of the page's controls, by their ids."""
     html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
     pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
     return {id: text.strip() for id, text in pairs}
@@ -110,7 +110,7 @@ def _on_page(name: str, value: Any) -> str:
 
 
 PAGE = Language("page", _on_page)
-"""How messages name settings on the page."""
+"""The names of settings in messages on the page."""
 
 
 class TooLargeError(FileError):
@@ -494,7 +494,7 @@ HEADERS = {
 
 
 OPEN = "/open/"
-"""Where codes are exchanged."""
+"""The path at which codes are exchanged."""
 
 COOKIE = "isocost"
 
@@ -537,14 +537,14 @@ class Keys:
         return code
 
     def redeem(self, code: str) -> bool:
-        """Whether a code is valid; it works only once."""
+        """True if a code is valid; it works only once."""
         used = self._codes.pop(code, None)
         if used is not None:
             used()
         return used is not None
 
     def admit(self, path: str, headers: Headers) -> bool:
-        """Whether a request has both secrets: the path and the cookie."""
+        """True if a request has both secrets: the path and the cookie."""
         folder = path.removeprefix("/").partition("/")[0]
         # Another server of this machine may have set a cookie of the same name.
         cookies = [part.strip() for line in headers.getlist("cookie") for part in line.split(";")]
@@ -816,7 +816,7 @@ class Answers:
         self.session = session
 
     async def state(self, request: Request) -> Response:
-        """What the page shows."""
+        """Answer with the open file."""
         del request
         return _json(self.session.state())
 
@@ -889,7 +889,7 @@ def _json(content: dict[str, Any], code: int = 200) -> Response:
 
 
 def _reading(request: Request) -> FileReading:
-    """How the page asks for a file to be read."""
+    """The way in which the page asks for a file to be read."""
     asked = request.query_params.get
     return FileReading(asked("decimal"), asked("encoding"), asked("sheet"))
 
