@@ -1,11 +1,15 @@
 """The command line as a whole: help, examples, completion, and output that fits a screen."""
 
+import inspect
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from isocost.cli.app import COMMANDS, main
 from isocost.examples import compas_csv
@@ -95,3 +99,31 @@ def test_python_runs_the_package(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runpy.run_module("isocost", run_name="__main__")
     assert capsys.readouterr().out.startswith("isocost ")
+
+
+def test_a_wrong_command_is_named_with_one_like_it(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["audot"])
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert "No such command 'audot'" in told
+    if "suggest_commands" in inspect.signature(typer.Typer).parameters:
+        assert "Did you mean 'audit'?" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        ("--help", ("measures", "repairs.registry", "engines.files", "reports", "plots", "learn")),
+        ("audit data.csv", ("reports", "repairs.compare", "repairs.watch", "engines.sql")),
+    ],
+)
+def test_a_command_loads_only_what_it_uses(arguments, unused):
+    Path("data.csv").write_text(compas_csv())
+    program = (
+        "import sys\nfrom isocost.cli.app import main\n"
+        f"try:\n    main({arguments.split()})\nexcept SystemExit:\n    pass\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {f"isocost.{name}" for name in unused} & {*done.stderr.split()}

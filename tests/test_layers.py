@@ -12,7 +12,8 @@ LAYERS = [
     {"errors", "typing"},
     {"checks"},
     {"tables", "atomic", "grid", "groups"},
-    {"costs", "coin", "readings", "result"},
+    {"result"},
+    {"costs", "coin", "readings"},
     {"cells"},
     {"tallies"},
     {"question"},
@@ -56,8 +57,8 @@ ORDERS = {
     ],
     "plots": ["display", "measures", "plane", "repairs"],
     "reports": [
-        "assets", "facts", "payload", "offers", "layout", "layouts", "report",
-        "beside", "verify", "terminal", "session", "server",
+        "assets", "facts", "payload", "offers", "layouts", "report",
+        "beside", "verify", "terminal", "server",
     ],
     "cli": [
         "options", "output", "reading", "config", "commands", "page_commands", "doctor",

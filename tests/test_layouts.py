@@ -2,14 +2,16 @@
 
 import json
 import math
+from datetime import date
 
 import numpy as np
 import pytest
 
 import isocost as ic
 from isocost.cli.app import main
+from isocost.cli.options import Side
 from isocost.examples import compas
-from isocost.reports.layouts import page_layouts
+from isocost.reports.layouts import SIDES, page_layouts
 from isocost.reports.payload import payload, undecided
 
 SEXES, RACES = ("female", "male", "?"), ("Black", "White", "Other")
@@ -161,13 +163,14 @@ def test_each_says_what_it_follows_and_judges_nothing(name):
     found = ic.layout(compas(), name)
     text = repr(found)
     assert found.follows.split()[0] in text
-    assert found.since in text.replace("\n", " ")
+    assert f"({found.since}; text as of {found.as_of})" in text.replace("\n", " ")
     assert "Does not cover: " in text
     assert not {"illegal", "legal", "compliant", "complies", "violates"} & set(text.split())
     assert max(map(len, text.splitlines())) <= 80
     content = json.loads(found.to_json())
     assert content["covers_not"]
     assert content["layout"] == name
+    assert content["as_of"] == found.as_of == date.fromisoformat(found.as_of).isoformat()
     assert found._repr_html_().count("<table>") == len(found.tables)
 
 
@@ -193,7 +196,7 @@ def test_wrong_options_are_named():
 def test_the_page_hides_what_it_hides():
     audit = ic.audit(compas(), replicates=0)
     whole = page_layouts(audit, payload(audit.tally))
-    assert [one.name for one in whole] == list(ic.LAYOUTS)
+    assert [one.layout for one in whole] == list(ic.LAYOUTS)
     rng = np.random.default_rng(0)
     score = np.where(np.arange(200) < 3, 0.9, rng.random(200) / 2)
     rows = {"score": score, "label": np.arange(200) % 2, "group": np.arange(200) % 3 > 0}
@@ -272,3 +275,9 @@ def test_the_command_line_chooses_measures(data, run):
     code, out, _ = run("audit", data, *options)
     assert "impact ratio" in out
     assert "Brier" not in out
+
+
+def test_the_options_list_layouts_and_sides_without_loading_them(run):
+    assert [str(side) for side in Side] == list(SIDES)
+    _, out, _ = run("audit", "--help")
+    assert f"asks for instead: {', '.join(ic.LAYOUTS)}." in " ".join(out.split())

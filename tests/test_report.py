@@ -27,7 +27,7 @@ from isocost.reports.assets import charts, embedded_json, inert, page_script, po
 from isocost.reports.facts import facts, spoken_names
 from isocost.reports.offers import MOST_HANDED, MOST_ROWS, handing_over
 from isocost.reports.report import remade
-from isocost.reports.session import PAGE
+from isocost.reports.server import PAGE
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA

@@ -70,8 +70,8 @@ from .repairs.unseen import unseen as unseen
 from .repairs.watch import Watch as Watch
 from .repairs.watch import watch as watch
 from .repairs.withhold import withhold as withhold
-from .reports.layout import Layout as Layout
 from .reports.layouts import LAYOUTS as LAYOUTS
+from .reports.layouts import Layout as Layout
 from .reports.layouts import layout as layout
 from .reports.report import report as report
 from .reports.report import report_html as report_html

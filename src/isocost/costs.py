@@ -11,7 +11,8 @@ import numpy as np
 
 from isocost.checks import as_number, check_flag, short
 from isocost.errors import Problem, UsageError, listing, setting, spoken
-from isocost.groups import Group, as_group, from_json, to_json
+from isocost.groups import Group, as_group, from_json
+from isocost.result import Record
 from isocost.typing import Floats
 
 Amount: TypeAlias = float | Mapping[Group, float]
@@ -24,7 +25,7 @@ MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(Record):
     """The cost of a group's errors, g = a c_fp + b c_fn.
 
     Parameters
@@ -51,8 +52,8 @@ class Cost:
     True
     """
 
-    fp: Amount
-    fn: Amount
+    fp: float | Mapping[Group, float]
+    fn: float | Mapping[Group, float]
     by_base_rate: bool = False
 
     def __post_init__(self) -> None:
@@ -160,16 +161,6 @@ class Cost:
             rule = "a cost per group must name each group of the data and no other"
             step = f"use exactly the groups {listing(map(repr, groups))}"
             raise UsageError(Problem("cost", rule, ", ".join(got), step))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers per group become [group, number] pairs."""
-
-        def plain(amount: Amount) -> Any:
-            if isinstance(amount, Mapping):
-                return [[to_json(group), number] for group, number in amount.items()]
-            return amount
-
-        return {"fp": plain(self.fp), "fn": plain(self.fn), "by_base_rate": self.by_base_rate}
 
     @classmethod
     def from_dict(cls, content: Any) -> Cost:

@@ -30,6 +30,7 @@ from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.question import DEFAULT
 from isocost.typing import Floats, is_masked
 
 
@@ -41,7 +42,7 @@ def _function_of(measure: Measure) -> Callable[..., float]:
         y_score: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        threshold: float = 0.5,
+        threshold: float = DEFAULT.threshold,
     ) -> float:
         y, h, w = _checked(y_true, y_score, sample_weight)
         if measure.is_plain:

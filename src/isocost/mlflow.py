@@ -24,7 +24,7 @@ LONGEST = 100
 """Characters of a group's name in the name of a metric; MLflow allows 250 for the whole."""
 
 BATCH = 1000
-"""How many metrics a tracking server takes at once."""
+"""The most metrics that a tracking server accepts at once."""
 
 
 def log_audit(

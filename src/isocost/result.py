@@ -7,8 +7,9 @@ HTML and Markdown; its rows become CSV and a frame.  Each of these is written he
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
@@ -24,10 +25,14 @@ from isocost.tables import (
     html_verdict,
     markdown_table,
     text_table,
+    wrapped,
 )
 
 Lines = tuple[list[str], list[list[str]]]
 """Header and rows of a printed table."""
+
+Printed = tuple[str, list[str], list[list[str]]]
+"""Title, header and rows of a printed table."""
 
 _GROUP = re.compile(r"Group\b")
 
@@ -42,10 +47,12 @@ class Record:
 
     Attributes
     ----------
-    also : tuple of str
-        Properties, or methods without arguments, that JSON has after the fields.
-    unwritten : tuple of str
-        Fields that JSON leaves out.
+    written : tuple of str
+        The names that JSON has, in their order: fields, properties, or methods without arguments.
+        ``_groups`` is written as ``groups``, and ``*values`` as the entries of ``values``.  By
+        default the fields.
+    also, unwritten : tuple of str
+        By default, names that are written after the fields, and fields that are not.
 
     Examples
     --------
@@ -58,23 +65,28 @@ class Record:
     {'highest': 'a', 'shares': [['a', 0.5], ['b', None]]}
     """
 
+    written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        written = {
-            one.name: plain(getattr(self, one.name), str(one.type))
-            for one in fields(self)  # type: ignore[arg-type]
-            if one.name not in self.unwritten
-        }
-        for name in self.also:
+        kinds = {one.name: str(one.type) for one in fields(self)}  # type: ignore[arg-type]
+        usual = (name for name in kinds if name not in self.unwritten)
+        content: dict[str, Any] = {}
+        for word in self.written or (*usual, *self.also):
+            name = word.removeprefix("*")
             value = getattr(self, name)
-            written[name] = plain(value() if callable(value) else value)
-        return written
+            if name not in kinds:
+                member = getattr(type(self), name)
+                getter = getattr(member, "fget", member)
+                kinds[name] = str(getattr(getter, "__annotations__", {}).get("return", ""))
+            value = plain(value() if callable(value) else value, kinds[name])
+            content |= value if word != name else {name.removeprefix("_"): value}
+        return content
 
     def to_json(self) -> str:
-        """The same as JSON text."""
+        """The values of :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -93,7 +105,7 @@ def plain(value: Any, kind: str = "") -> Any:
     if is_dataclass(value):
         return {one.name: plain(getattr(value, one.name), str(one.type)) for one in fields(value)}
     if isinstance(value, Mapping):
-        key, inner = match.groups() if (match := _MAPPING.match(kind)) else ("", "")
+        key, inner = match.groups() if (match := _MAPPING.search(kind)) else ("", "")
         if key == "Group":
             return [[to_json(group), plain(one, inner)] for group, one in value.items()]
         return {str(name): plain(one, inner) for name, one in value.items()}
@@ -111,9 +123,12 @@ class Result(Record):
         What its JSON calls itself.
     backend : str or None
         The library of the data, which :meth:`to_frame` uses.
+    room : float
+        The width of printed lines.
     """
 
     format: ClassVar[str]
+    room: ClassVar[float] = math.inf
     backend: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,35 +145,46 @@ class Result(Record):
         """Header and rows of the first printed table."""
         raise NotImplementedError
 
-    def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    def printed(self) -> Sequence[Printed]:
         """Title, header and rows of every printed table."""
-        yield self.headline(), *self.table()
+        return [(self.headline(), *self.table())]
 
-    def notes(self) -> Sequence[object]:
-        """Sentences below the tables."""
-        return ()
+    def summary(self) -> Sequence[object]:
+        """Sentences below the tables: the notes, which are a field or a method."""
+        notes = getattr(self, "notes", ())
+        return notes() if callable(notes) else notes
 
     def __repr__(self) -> str:
-        tables = [f"{title}\n{text_table(header, rows)}" for title, header, rows in self.tables()]
-        return "\n".join(["\n\n".join(tables), *map(str, self.notes())])
+        parts = [] if self._is_titled() else [self.headline()]
+        for title, header, rows in self.printed():
+            parts.append(f"{title}\n{text_table(header, rows, self.room)}")
+        lines = [str(line) for line in self.summary()]
+        if math.isfinite(self.room):
+            lines = [wrapped(line, int(self.room)) for line in lines]
+        return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
 
     def _repr_html_(self) -> str:
-        (title, header, rows), *others = self.tables()
-        shown = [html_table(header, rows)]
-        shown += [html_table(header, rows, caption=title) for title, header, rows in others]
-        return html_verdict(title, [*map(str, self.notes())]) + "".join(shown)
+        verdict = html_verdict(self.headline(), [*map(str, self.summary())])
+        tables = [
+            html_table(header, rows, caption="" if title == self.headline() else title)
+            for title, header, rows in self.printed()
+        ]
+        return verdict + "".join(tables)
 
     def to_markdown(self) -> str:
         """Tables and notes in Markdown."""
-        parts = [
-            f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}"
-            for title, header, rows in self.tables()
-        ]
-        return "\n\n".join([*parts, *(escape_markdown(str(note)) for note in self.notes())])
+        parts = [] if self._is_titled() else [escape_markdown(self.headline())]
+        for title, header, rows in self.printed():
+            parts.append(f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}")
+        return "\n\n".join([*parts, *(escape_markdown(str(line)) for line in self.summary())])
+
+    def _is_titled(self) -> bool:
+        """True if the headline is the title of the first table."""
+        return self.printed()[0][0] == self.headline()
 
     # For programs
 
-    def rows(self) -> Sequence[Mapping[str, Any]]:
+    def records(self) -> Sequence[Mapping[str, Any]]:
         """The numbers as flat records, all with the same names."""
         raise NotImplementedError
 
@@ -171,4 +197,4 @@ class Result(Record):
             "pandas", "polars", "pyarrow" ..., or "dict" for a dict of arrays.  By default the
             library of the data; for other data pandas or polars if one is installed.
         """
-        return frame_of(columns_from(self.rows()), backend or self.backend)
+        return frame_of(columns_from(self.records()), backend or self.backend)

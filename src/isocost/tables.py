@@ -22,7 +22,7 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf", "dict")
 """The kinds of frames, as narwhals calls them, and a dict of arrays."""
 
 USUAL = ("pandas", "polars")
-"""What a frame is made with when the data came in none: the first that is installed."""
+"""Libraries for a frame when the data came in none: the first that is installed."""
 
 
 LINE = 80
@@ -110,7 +110,7 @@ def transposed(
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """The same table as HTML, with every text escaped."""
+    """A table as HTML, with every text escaped."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     body = "".join(
         "<tr>"
@@ -124,7 +124,7 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: st
 
 
 def html_verdict(headline: str, details: Sequence[str] = ()) -> str:
-    """What a result says first, as HTML beside a bar; its table follows."""
+    """The first lines of a result, as HTML beside a bar; its table follows."""
     lines = "".join(f"<p style='margin:.2em 0;max-width:50em'>{escape(one)}</p>" for one in details)
     return (
         "<div style='border-left:4px solid #888;padding-left:.8em'>"
@@ -133,7 +133,7 @@ def html_verdict(headline: str, details: Sequence[str] = ()) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    r"""The same table in Markdown, with every text escaped.
+    r"""A table in Markdown, with every text escaped.
 
     Examples
     --------

@@ -39,8 +39,8 @@ from isocost.cli.commands import (
 )
 from isocost.cli.config import defaults_for, options_of
 from isocost.cli.doctor import doctor
-from isocost.cli.options import expanded, panels_of
-from isocost.cli.output import complain, remember_typed, standard_streams, use_color
+from isocost.cli.options import expanded
+from isocost.cli.output import complain, remember_typed, standard_streams
 from isocost.cli.page_commands import demo, report, serve, verify
 from isocost.errors import (
     InfeasibleError,
@@ -54,13 +54,23 @@ from isocost.readings import SHELL
 
 
 class _Group(TyperGroup):
-    """The list of commands, by section, each with its whole sentence."""
+    """The list of commands, by section, each with its whole sentence; made when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        del ctx
+        # Typer suggests the names that it finds here.
+        names: Any = dict.fromkeys(COMMANDS)
+        self.commands = names
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            text = inspect.cleandoc((command and command.help) or "").split("\n\n")[0]
+            text = inspect.cleandoc(COMMANDS[name].function.__doc__ or "").split("\n\n")[0]
             # The same width in all sections, so that they line up.
             sections.setdefault(COMMANDS[name].section, []).append((f"{name:<11}", text))
         for section, rows in sections.items():
@@ -72,12 +82,12 @@ class _Command(TyperCommand):
     """A command whose options stand in groups, with an example and a page after them."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        names = panels_of(COMMANDS[self.name or ""].function)
         panels: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                panel = names.get(parameter.name or "", "Other options")
+                usual = "Arguments" if parameter.param_type_name == "argument" else "Other options"
+                panel = getattr(parameter, "rich_help_panel", None) or usual
                 panels.setdefault(panel, []).append(record)
         others = panels.pop("Other options", [])
         for panel, rows in [*panels.items(), ("Other options", others)]:
@@ -186,7 +196,7 @@ def _options() -> dict[str, set[str]]:
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take the options of a file as defaults, before the others are read."""
     if not context.resilient_parsing:
-        context.default_map = defaults_for(context, path, _options())
+        context.default_map = defaults_for(context, path, _options)
     return path
 
 
@@ -207,9 +217,10 @@ _CONFIG = inspect.Parameter(
 )
 
 
-def _command(entry: Entry) -> None:
-    run = expanded(entry.function)
-    name = entry.function.__name__
+@functools.cache
+def _command(name: str) -> Any:
+    """A command with its options."""
+    run = expanded(COMMANDS[name].function)
 
     @functools.wraps(run)
     def guarded(**options: Any) -> Any:
@@ -224,11 +235,9 @@ def _command(entry: Entry) -> None:
         signature = signature.replace(parameters=[*signature.parameters.values(), _CONFIG])
         guarded.__signature__ = signature  # type: ignore[attr-defined]
         guarded.__annotations__ = {**run.__annotations__, "config": _CONFIG.annotation}
-    app.command(cls=_Command)(guarded)
-
-
-for _entry in COMMANDS.values():
-    _command(_entry)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(name, cls=_Command)(guarded)
+    return typer.main.get_command(alone)
 
 
 def _version(wanted: bool) -> None:
@@ -257,7 +266,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     received = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in received if argument not in ANYWHERE]
-    use_color("--no-color" not in received)
     remember_typed(received)
     with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,9 @@ from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
 from isocost.cli.output import (
+    Printer,
     complain,
     progress,
-    prose,
     say,
     show_audit,
     show_calibration,
@@ -24,7 +24,6 @@ from isocost.cli.output import (
     show_layout,
     show_result,
     show_rule,
-    show_table,
     show_unseen,
     show_watch,
 )
@@ -40,32 +39,17 @@ from isocost.cli.reading import (
 from isocost.costs import as_cost
 from isocost.engines.columns import applied_columns
 from isocost.engines.dialects import DIALECTS
-from isocost.engines.files import Part, apply_file
-from isocost.engines.look import look as look_at
-from isocost.engines.sql import dbt_macro, tally_sql, to_sql
 from isocost.errors import Problem, UsageError, speak_of
 from isocost.groups import Group, parts_of
-from isocost.measures.audit import audit as measure
-from isocost.measures.bounds import PAIRS
-from isocost.measures.bounds import bounds as proved
-from isocost.repairs.compare import compare as put_side_by_side
-from isocost.repairs.composition import edges_of
-from isocost.repairs.counsel import heed
-from isocost.repairs.planning import Plan, RepairPlan, check_within, plan_repair
-from isocost.repairs.planning import plan as needed
-from isocost.repairs.recalibrate import recalibrate as make_calibrated
-from isocost.repairs.registry import REPAIRS, advised
-from isocost.repairs.unseen import Unseen, foreseen, is_made_from, noted, require_better
-from isocost.repairs.unseen import unseen as look_ahead
-from isocost.repairs.watch import watch as look_after
-from isocost.reports.layout import Layout
-from isocost.reports.layouts import check_layout
-from isocost.reports.layouts import layout as arrange
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
-from isocost.verdict.sentences import SENTENCES
+
+if TYPE_CHECKING:
+    from isocost.repairs.planning import Plan, RepairPlan
+    from isocost.repairs.unseen import Unseen
+    from isocost.reports.layouts import Layout
 
 
 def audit(
@@ -78,10 +62,15 @@ def audit(
     full: options.Full = False,
     fail_above: Annotated[
         float | None,
-        typer.Option("--fail-above", help="Exit with 1 if the costs differ by more than this."),
+        options.in_measured(
+            "--fail-above", help="Exit with 1 if the costs differ by more than this."
+        ),
     ] = None,
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
+    from isocost.measures.audit import audit as measure
+    from isocost.repairs.unseen import foreseen
+
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
     full = printing.chosen(plot) is not options.PrintedAs.table or full
@@ -90,12 +79,12 @@ def audit(
     tally = read(data, columns, (measuring.threshold,))
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
-        show_result(arranged, printing, lambda: show_layout(arranged))
+        show_result(arranged, printing, lambda out: show_layout(out, arranged))
         return
     result = measure(tally, **audit_settings(measuring, tally), warn=False)
     with progress("asking what a repair does to new people") as report:
         result = foreseen(result, progress=report)
-    show_result(result, printing, lambda: show_audit(result, plot, data, full=full))
+    show_result(result, printing, lambda out: show_audit(out, result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
         complain(f"costs differ by {difference:.4f}, more than {fail_above:g} (--fail-above)", 1)
@@ -108,6 +97,8 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         selected = None if asked.selected == "above" else str(asked.selected)
         others = {"unknown": asked.unknown, "selected": selected}
     else:
+        from isocost.reports.layouts import check_layout
+
         check_layout(asked.layout, "--layout")
     for name, value in others.items():
         if value is not None:
@@ -124,6 +115,10 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
+    from isocost.measures.audit import audit as measure
+    from isocost.reports.layouts import check_layout
+    from isocost.reports.layouts import layout as arrange
+
     categories = {str(value): value for group in tally.groups for value in parts_of(group)}
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
     if asked.layout == "ll144" and columns.missing_group in categories:
@@ -148,11 +143,16 @@ def fit(
     holdout: options.Holdout = None,
     split: options.Split = None,
     replicates: options.UnseenReplicates = 200,
-    salt: Annotated[str, typer.Option("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
+    salt: Annotated[str, options.in_repair("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
+    from isocost.repairs.counsel import heed
+    from isocost.repairs.recalibrate import recalibrate as make_calibrated
+    from isocost.repairs.registry import REPAIRS, advised
+    from isocost.repairs.unseen import noted, require_better
+
     if output is not None:
         check_target(output, force, ".json")
     threshold = check_threshold(repairing.threshold, "--threshold")
@@ -174,9 +174,10 @@ def fit(
     else:
         require_better(outlook)
     if _written(rule.unmerged(merged), output, force):
-        show_rule(tally, rule, repairing.cost, threshold)
+        out = Printer()
+        show_rule(out, tally, rule, repairing.cost, threshold)
         say()
-        show_unseen(outlook)
+        show_unseen(out, outlook)
         say(f"\nThe rule is in {output}.")
 
 
@@ -197,18 +198,20 @@ def recalibrate(
     method: options.MapMethod = "isotonic",
     shrinkage: Annotated[
         float | None,
-        typer.Option("--shrinkage", help="Rows at which a group's own map counts half."),
+        options.in_repair("--shrinkage", help="Rows at which a group's own map counts half."),
     ] = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
+    from isocost.repairs.recalibrate import recalibrate as make_calibrated
+
     if output is not None:
         check_target(output, force, ".json")
     tally, merged = read_merged(data, columns, ())
     rule = make_calibrated(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
     if _written(rule.unmerged(merged), output, force):
-        show_calibration(tally, rule)
+        show_calibration(Printer(), tally, rule)
         say(f"\nThe rule is in {output}.")
 
 
@@ -229,6 +232,8 @@ def _kept_apart(
     split: float | None,
 ) -> tuple[Tally, dict[Group, Group], Tally | None]:
     """The tally to make a rule from, its merged groups, and the tally of people kept apart."""
+    from isocost.engines.files import Part
+
     if holdout is not None and split is not None:
         step = "leave out one of them"
         raise UsageError(Problem("--holdout", "must be given without --split", "both", step))
@@ -243,6 +248,8 @@ def _kept_apart(
 
 
 def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
+    from isocost.repairs.unseen import unseen as look_ahead
+
     with progress("asking what it does to new people") as report:
         return look_ahead(tally, rule, replicates, progress=report, **options)
 
@@ -253,24 +260,31 @@ def plan(
     printing: options.Printing,
     cost: options.Cost = "fnr",
     detect: Annotated[
-        float, typer.Option("--detect", help="Difference in cost that is to be established.")
+        float, options.in_measured("--detect", help="Difference in cost that is to be established.")
     ] = 0.05,
     limit: Annotated[
-        float, typer.Option("--limit", help="Calibration gap that is to be ruled out.")
+        float, options.in_measured("--limit", help="Calibration gap that is to be ruled out.")
     ] = CALIBRATED,
     confidence: options.Confidence = 0.95,
     power: Annotated[
-        float, typer.Option("--power", help="Chance to succeed if the difference is there.")
+        float, options.in_measured("--power", help="Chance to succeed if the difference is there.")
     ] = 0.8,
     method: Annotated[
-        str | None, typer.Option("--method", help=f"Plan a repair instead: {', '.join(REPAIRS)}.")
+        str | None,
+        options.in_repair(
+            "--method", help=f"Plan a repair instead: {', '.join(options.repair_names())}."
+        ),
     ] = None,
     within: Annotated[
-        float, typer.Option("--within", help="How far groups may differ on new people.")
+        float, options.in_measured("--within", help="How far groups may differ on new people.")
     ] = 0.02,
     threshold: options.Threshold = 0.5,
 ) -> None:
     """Say how many people it takes to establish a difference and calibration, or for a repair."""
+    from isocost.repairs.planning import check_within, plan_repair
+    from isocost.repairs.planning import plan as needed
+    from isocost.repairs.registry import REPAIRS
+
     printing.chosen()
     result: Plan | RepairPlan
     if method is None:
@@ -285,7 +299,7 @@ def plan(
         rule = REPAIRS[method].make_with(tally, threshold=threshold, **settings)
         with progress("asking what it does to new people") as report:
             result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
-    show_result(result, printing, lambda: show_table(result.headline(), *result.table()))
+    show_result(result, printing, lambda out: out.table(result.headline(), *result.table()))
 
 
 def bounds(
@@ -294,27 +308,33 @@ def bounds(
     printing: options.Printing,
     cost: options.Cost = "fnr",
     other: Annotated[
-        str | None, typer.Option("--other", help="A second cost: what would both equal take?")
+        str | None,
+        options.in_measured("--other", help="A second cost: what would both equal take?"),
     ] = None,
     cost_difference: Annotated[
-        float, typer.Option("--cost-difference", help="How far the two costs may differ then.")
+        float,
+        options.in_measured("--cost-difference", help="How far the two costs may differ then."),
     ] = 0.0,
     gap: Annotated[
-        float | None, typer.Option("--gap", help="Calibration gap allowed then; default: present.")
+        float | None,
+        options.in_measured("--gap", help="Calibration gap allowed then; default: present."),
     ] = None,
 ) -> None:
     """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
+    from isocost.measures.bounds import bounds as proved
+
     printing.chosen()
     tally = read(data, columns, ())
     result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
 
-    def show() -> None:
-        show_table(f"What the theorems prove, cost {result.cost}", *result.table())
-        say()
-        show_table(PAIRS, *result.pair_table())
+    def show(out: Printer) -> None:
+        for index, table in enumerate(result.printed()):
+            if index:
+                say()
+            out.table(*table)
         for line in result.summary():
             say()
-            prose(line)
+            out.prose(line)
 
     show_result(result, printing, show)
 
@@ -331,13 +351,14 @@ def compare(
         ),
     ] = None,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: the cost of the first rule, or fnr.")
+        str | None,
+        options.in_measured("--cost", help="Default: the cost of the first rule, or fnr."),
     ] = None,
     threshold: options.Threshold = 0.5,
     tolerance: options.Tolerance = 0.0,
     replicates: Annotated[
         int | None,
-        typer.Option(
+        options.in_measured(
             "--replicates",
             help="How often to make rules again, for what they do to new people (default: 200; for "
             "every repair fewer where a rule takes a linear program or groups are many).",
@@ -345,6 +366,11 @@ def compare(
     ] = None,
 ) -> None:
     """Put rules side by side, or without rules every repair, and say which one to take."""
+    from isocost.repairs.compare import compare as put_side_by_side
+    from isocost.repairs.composition import edges_of
+    from isocost.repairs.unseen import is_made_from
+    from isocost.verdict.sentences import SENTENCES
+
     printing.chosen()
     named = rules or []
     more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
@@ -366,7 +392,7 @@ def compare(
                 replicates=replicates,
                 progress=report,
             )
-        show_result(comparison, printing, lambda: show_comparison(comparison))
+        show_result(comparison, printing, lambda out: show_comparison(out, comparison))
         return
     comparison = put_side_by_side(tally, loaded, cost, threshold)
     asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
@@ -377,10 +403,10 @@ def compare(
     }
     unseen = {name: one.to_dict() for name, one in outlooks.items()}
 
-    def show() -> None:
-        show_comparison(replace(comparison, outlooks=outlooks))
+    def show(out: Printer) -> None:
+        show_comparison(out, replace(comparison, outlooks=outlooks))
         for name in loaded.keys() - outlooks.keys():
-            prose(SENTENCES["unseen_others"].format(rule=name))
+            out.prose(SENTENCES["unseen_others"].format(rule=name))
 
     show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
 
@@ -389,7 +415,7 @@ def apply(
     rule: Annotated[Path, typer.Argument(help="The rule, as isocost fit wrote it.")],
     data: options.Data,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write; its ending says how.")
+        Path, options.in_output("--output", "-o", help="File to write; its ending says how.")
     ],
     columns: options.RepairedColumns,
     output_column: options.OutputColumn = None,
@@ -398,7 +424,7 @@ def apply(
     threads: options.Threads = None,
     scale: Annotated[
         str | None,
-        typer.Option(
+        options.in_data(
             "--scale",
             help="What the scores are, as for audit; default: as in the rule. What is written are "
             "probabilities.",
@@ -408,10 +434,13 @@ def apply(
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
     any_order: Annotated[
-        bool, typer.Option("--any-order", help="Do not keep the order of rows; takes less memory.")
+        bool,
+        options.in_output("--any-order", help="Do not keep the order of rows; takes less memory."),
     ] = False,
 ) -> None:
     """Copy a file with a column of repaired scores added; the input is never changed."""
+    from isocost.engines.files import apply_file
+
     loaded = Rule.load(rule)
     with local(data) as path, progress("applying the rule") as report:
         rows = apply_file(
@@ -444,13 +473,15 @@ def look(
     sheet: options.Sheet = None,
 ) -> None:
     """Say what is in a file, which columns could be what, and the command line to go on with."""
+    from isocost.engines.look import look as look_at
+
     printing.chosen()
     with local(data) as path:
         looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
     looked = replace(looked, path=data)
 
-    def show() -> None:
-        show_table(looked.headline(), *looked.table())
+    def show(out: Printer) -> None:
+        out.table(looked.headline(), *looked.table())
         say()
         # Not wrapped, so that the command line can be copied.
         say("\n".join(looked.summary()))
@@ -481,11 +512,13 @@ def sql(
     tally: Annotated[
         bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
     ] = False,
-    dialect: Annotated[str, typer.Option("--dialect", help=f"{', '.join(DIALECTS)}.")] = "duckdb",
-    table: Annotated[str, typer.Option("--table", help="The table.")] = "scores",
+    dialect: Annotated[
+        str, options.in_output("--dialect", help=f"{', '.join(DIALECTS)}.")
+    ] = "duckdb",
+    table: Annotated[str, options.in_data("--table", help="The table.")] = "scores",
     output_column: Annotated[
         str | None,
-        typer.Option(
+        options.in_output(
             "--output-column",
             help="Column to write, in place of the score or of one that --keep lists; default: "
             "repaired_SCORE, added.",
@@ -501,12 +534,16 @@ def sql(
     edge: options.Edges = None,
     dbt: Annotated[
         str | None,
-        typer.Option("--dbt", help="Write a dbt macro of this name; it is given the relation."),
+        options.in_output(
+            "--dbt", help="Write a dbt macro of this name; it is given the relation."
+        ),
     ] = None,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Write a query that applies a rule in a warehouse, or with --tally one that counts there."""
+    from isocost.engines.sql import dbt_macro, tally_sql, to_sql
+
     if (rule is None) != tally:
         got = "both" if tally else "neither"
         step = "run isocost sql rule.json, or isocost sql --tally"
@@ -557,36 +594,42 @@ def watch(
     printing: options.Printing,
     context: typer.Context,
     cost: Annotated[
-        str | None, typer.Option("--cost", help="Default: what the rule makes equal.")
+        str | None, options.in_measured("--cost", help="Default: what the rule makes equal.")
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="How far groups may differ; default: rule.")
+        float | None,
+        options.in_measured("--tolerance", help="How far groups may differ; default: rule."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="For rates at a threshold; default: rule.")
+        float | None,
+        options.in_measured("--threshold", help="For rates at a threshold; default: rule."),
     ] = None,
     calibration_margin: Annotated[
         float,
-        typer.Option(
+        options.in_measured(
             "--calibration-margin", help="How far scores may be from shares of positives."
         ),
     ] = 0.02,
     no_calibration: Annotated[
-        bool, typer.Option("--no-calibration", help="Do not watch calibration.")
+        bool, options.in_measured("--no-calibration", help="Do not watch calibration.")
     ] = False,
     confidence: Annotated[
         float,
-        typer.Option("--confidence", help="Chance of no false alarm in all periods together."),
+        options.in_measured(
+            "--confidence", help="Chance of no false alarm in all periods together."
+        ),
     ] = 0.95,
     measures: Annotated[
         str | None,
-        typer.Option(
+        options.in_measured(
             "--measures",
             help="Also show how far groups differ in these, such as ppv,auc; not tested.",
         ),
     ] = None,
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
+    from isocost.repairs.watch import watch as look_after
+
     printing.chosen()
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold
@@ -614,6 +657,6 @@ def watch(
         measures=measures,
     )
     report = replace(report, notes=(*notes, *report.notes))
-    show_result(report, printing, lambda: show_watch(report))
+    show_result(report, printing, lambda out: show_watch(out, report))
     if report.alarm:
         raise typer.Exit(1)

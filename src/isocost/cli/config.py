@@ -38,12 +38,12 @@ def options_of(function: Callable[..., Any]) -> set[str]:
 
 
 def _is_option(hint: Any) -> bool:
-    """Whether typer makes an option of it; the others are arguments such as the data."""
+    """True if typer makes an option of it; the others are arguments such as the data."""
     return any(type(one).__name__ == "OptionInfo" for one in get_args(hint)[1:])
 
 
 def defaults_for(
-    context: typer.Context, path: Path | None, known: Mapping[str, set[str]]
+    context: typer.Context, path: Path | None, options: Callable[[], Mapping[str, set[str]]]
 ) -> dict[str, Any]:
     """The options that a file has for a command.
 
@@ -53,12 +53,13 @@ def defaults_for(
         That of the command.
     path : Path or None
         The file; by default one that is found in the working directory, which is then told.
-    known : mapping
-        The options of each command, as :func:`options_of` lists them.
+    options : callable
+        Returns the options of each command, as :func:`options_of` lists them.
     """
     file, table = (path, _table(path)) if path is not None else _found()
     if file is None:
         return {}
+    known = options()
     _check_keys(file, table, known)
     command = context.info_name or ""
     chosen = {

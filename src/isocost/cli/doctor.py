@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from isocost import __version__
-from isocost.cli.output import prose, say, show_table
+from isocost.cli.output import Printer, say
 
 GIVES = {
     "plot": "pictures with matplotlib: isocost.plots",
@@ -32,7 +32,7 @@ GIVES = {
     "dask": "frames of dask",
     "mlflow": "audits in MLflow: isocost.mlflow",
 }
-"""What each extra is for; which packages it brings is read from the metadata."""
+"""The purpose of each extra; which packages it brings is read from the metadata."""
 
 FRAMES = ("pandas", "polars", "pyarrow", "dask", "ibis-framework", "pyspark")
 """Libraries whose frames are read; any of them does."""
@@ -59,7 +59,7 @@ class Package:
 
 
 def requirements() -> dict[str | None, list[str]]:
-    """What the metadata of isocost asks for: by extra, and None for what is always needed."""
+    """The requirements in the metadata of isocost: by extra, and None for what is always needed."""
     requirements: dict[str | None, list[str]] = {None: []}
     for line in requires("isocost") or ():
         requirement, _, marker = line.partition(";")
@@ -93,7 +93,7 @@ def examined(requirement: str, *, load: bool = False) -> Package:
 
 
 def _is_allowed(installed: str, needs: str) -> bool:
-    """Whether a version is at least the one that is needed; isocost sets no other bounds."""
+    """True if a version is at least the one that is needed; isocost sets no other bounds."""
     bound = re.search(r">=\s*([\d.]+)", needs)
     return bound is None or _release(installed) >= _release(bound[1])
 
@@ -158,7 +158,7 @@ def _flat(name: str, asked: dict[str | None, list[str]]) -> Iterator[str]:
 
 
 def java() -> dict[str, str | None]:
-    """Where Java is and its version, which Spark needs."""
+    """The path and version of Java, which Spark needs."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which("java", path=str(Path(home) / "bin")) if home else None
     path = path or shutil.which("java")
@@ -214,24 +214,27 @@ def doctor(
 
 
 def _show(report: dict[str, Any]) -> None:
+    out = Printer()
     say(f"isocost {report['isocost']}, Python {report['python']}, {report['platform']}\n")
     rows = [
         [one["name"], one["version"] or "-", one["needs"], one["problem"] or "ok"]
         for one in report["required"]
     ]
-    show_table("What isocost needs", ["package", "version", "needs", ""], rows)
+    out.table("What isocost needs", ["package", "version", "needs", ""], rows)
     say()
     rows = [
         [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in report["extras"]
     ]
-    show_table("Extras", ["extra", "installed", "gives"], rows)
+    out.table("Extras", ["extra", "installed", "gives"], rows)
     frames = report["frames"]
     there = [f"{name} {number}" for name, number in frames.items() if number]
-    prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
+    out.prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")
     at = report["java"]
     where = f"{at['version'] or 'of unknown version'} ({at['path']})" if at["path"] else "not found"
-    prose(f"Java: {where}; Spark needs it.")
-    prose(f"Browser: {report['browser'] or 'not found; isocost serve prints the address to open'}.")
+    out.prose(f"Java: {where}; Spark needs it.")
+    out.prose(
+        f"Browser: {report['browser'] or 'not found; isocost serve prints the address to open'}."
+    )
     absent = [one["name"] for one in report["extras"] if not one["installed"]]
     if absent:
         say(f'\nTo add what is missing: pip install "isocost[{",".join(absent)}]"')

@@ -6,24 +6,31 @@ that type, and :func:`expanded` gives the command line an option for each field.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from isocost.atomic import check_target
 from isocost.engines.kinds import FileReading
 from isocost.errors import Problem, UsageError
-from isocost.measures.measure import FAMILIES
+from isocost.question import DEFAULT
 from isocost.repairs.maps import METHODS
-from isocost.repairs.registry import REPAIRS, Option
-from isocost.reports.layouts import LAYOUTS, SIDES
-from isocost.verdict.judgement import MIN_GROUP
+
+if TYPE_CHECKING:
+    from isocost.repairs.registry import Option
+
+in_data = partial(typer.Option, rich_help_panel="Data")
+in_measured = partial(typer.Option, rich_help_panel="What is measured")
+in_repair = partial(typer.Option, rich_help_panel="Repair")
+in_layouts = partial(typer.Option, rich_help_panel="Layouts")
+in_output = partial(typer.Option, rich_help_panel="Output")
+"""An option under one of the headings of a command's help; those under none come last."""
 
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
@@ -35,65 +42,61 @@ DataOrTallies = Annotated[
     typer.Argument(help=f"{_DATA} Or tallies, as isocost tally wrote them; several are added."),
 ]
 MemoryLimit = Annotated[
-    str | None, typer.Option("--memory-limit", help="Memory for reading files; default: 1GiB.")
+    str | None, in_data("--memory-limit", help="Memory for reading files; default: 1GiB.")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="Number of threads; default: one per core.")
+    int | None, in_data("--threads", help="Number of threads; default: one per core.")
 ]
 Threshold = Annotated[
-    float, typer.Option("--threshold", help="Score from which people are treated as positive.")
+    float, in_measured("--threshold", help="Score from which people are treated as positive.")
 ]
-Tolerance = Annotated[float, typer.Option("--tolerance", help="How far costs may differ.")]
+Tolerance = Annotated[float, in_measured("--tolerance", help="How far costs may differ.")]
 Edges = Annotated[
     list[float] | None,
-    typer.Option("--edge", help="A further bin edge, such as a threshold; may be repeated."),
+    in_data("--edge", help="A further bin edge, such as a threshold; may be repeated."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+Force = Annotated[bool, in_output("--force", help="Replace the output if it exists.")]
+Output = Annotated[Path | None, in_output("--output", "-o", help="File to write.")]
 OutputColumn = Annotated[
     str | None,
-    typer.Option(
+    in_output(
         "--output-column",
         help="Column to write, also in place of an existing one; default: repaired_SCORE, added.",
     ),
 ]
 Plot = Annotated[
-    bool | None, typer.Option("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
+    bool | None, in_output("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
 ]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="Print every usual number and note, not only what fits a screen."),
+    in_output("--full", help="Print every usual number and note, not only what fits a screen."),
 ]
-LabelColumn = Annotated[str, typer.Option("--label", help="Column of labels, 0/1 or boolean.")]
-WeightColumn = Annotated[str | None, typer.Option("--weight", help="Column of weights.")]
+LabelColumn = Annotated[str, in_data("--label", help="Column of labels, 0/1 or boolean.")]
+WeightColumn = Annotated[str | None, in_data("--weight", help="Column of weights.")]
 Positive = Annotated[
-    str | None, typer.Option("--positive", help="The positive label, if labels are not 0/1.")
+    str | None, in_data("--positive", help="The positive label, if labels are not 0/1.")
 ]
-Bins = Annotated[
-    int, typer.Option("--bins", help="Number of bins of equal width to count scores in.")
-]
+Bins = Annotated[int, in_data("--bins", help="Number of bins of equal width to count scores in.")]
 Scale = Annotated[
     str,
-    typer.Option(
+    in_data(
         "--scale",
         help="What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option("--decimal", help="Decimal sign, . or ,; default: a comma if every score fits."),
+    in_data("--decimal", help="Decimal sign, . or ,; default: a comma if every score fits."),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(
-        "--encoding", help="Encoding of text; default: UTF-8, or what the file's bytes show."
-    ),
+    in_data("--encoding", help="Encoding of text; default: UTF-8, or what the file's bytes show."),
 ]
 Sheet = Annotated[
-    str | None, typer.Option("--sheet", help="Sheet of a workbook; default: the only one.")
+    str | None, in_data("--sheet", help="Sheet of a workbook; default: the only one.")
 ]
 _MissingGroup = Annotated[
-    str | None, typer.Option("--missing-group", help="Group of the rows whose group is missing.")
+    str | None, in_data("--missing-group", help="Group of the rows whose group is missing.")
 ]
 
 
@@ -101,22 +104,20 @@ _MissingGroup = Annotated[
 class Columns:
     """The columns of the data, and how to read and count them."""
 
-    score: Annotated[str, typer.Option("--score", help="Column of scores in [0, 1].")] = "score"
+    score: Annotated[str, in_data("--score", help="Column of scores in [0, 1].")] = "score"
     label: LabelColumn = "label"
     group: Annotated[
-        list[str], typer.Option("--group", help="Column of groups; repeat it for intersections.")
+        list[str], in_data("--group", help="Column of groups; repeat it for intersections.")
     ] = field(default_factory=lambda: ["group"])
     weight: WeightColumn = None
     positive: Positive = None
     missing_group: _MissingGroup = None
     drop_group: Annotated[
-        list[str] | None, typer.Option("--drop-group", help="Group to leave out; may be repeated.")
+        list[str] | None, in_data("--drop-group", help="Group to leave out; may be repeated.")
     ] = None
     merge_groups: Annotated[
         list[str] | None,
-        typer.Option(
-            "--merge-groups", help='Groups to count as one: "A,B=other"; may be repeated.'
-        ),
+        in_data("--merge-groups", help='Groups to count as one: "A,B=other"; may be repeated.'),
     ] = None
     bins: Bins = 1024
     memory_limit: MemoryLimit = None
@@ -127,55 +128,53 @@ class Columns:
     sheet: Sheet = None
     handed_over: Annotated[
         bool,
-        typer.Option(
+        in_data(
             "--handed-over", help="Count people without a score apart: a rule handed them over."
         ),
     ] = False
     drop_missing: Annotated[
         bool,
-        typer.Option(
-            "--drop-missing", help="Leave out rows without score, label, group or weight."
-        ),
+        in_data("--drop-missing", help="Leave out rows without score, label, group or weight."),
     ] = False
 
     @property
     def reading(self) -> FileReading:
-        """How files are read."""
+        """The way in which files are read."""
         names = ("decimal", "encoding", "sheet", "memory_limit", "threads")
         return FileReading(**{name: getattr(self, name) for name in names})
 
 
-Cost = Annotated[str, typer.Option("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]
+Cost = Annotated[str, in_measured("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]
 
-Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the intervals.")]
+Confidence = Annotated[float, in_measured("--confidence", help="Confidence of the intervals.")]
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """How an audit measures; the fields are the arguments of :func:`isocost.audit`."""
+    """Options of an audit; the fields are the arguments of :func:`isocost.audit`."""
 
-    cost: Cost = "fnr"
-    threshold: Threshold = 0.5
-    tolerance: Tolerance = 0.0
-    confidence: Confidence = 0.95
+    cost: Cost = str(DEFAULT.cost)
+    threshold: Threshold = DEFAULT.threshold
+    tolerance: Tolerance = DEFAULT.tolerance
+    confidence: Confidence = DEFAULT.level
     replicates: Annotated[
-        int, typer.Option("--replicates", help="Draws for the intervals of gaps; 0 for none.")
-    ] = 2000
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0
+        int, in_measured("--replicates", help="Draws for the intervals of gaps; 0 for none.")
+    ] = DEFAULT.replicates
+    seed: Annotated[int, in_measured("--seed", help="Seed of the draws.")] = DEFAULT.seed
     min_group: Annotated[
-        int, typer.Option("--min-group", help="Groups with fewer rows are listed, not compared.")
-    ] = MIN_GROUP
+        int, in_measured("--min-group", help="Groups with fewer rows are listed, not compared.")
+    ] = DEFAULT.min_group
     measures: Annotated[
         str | None,
-        typer.Option(
+        in_measured(
             "--measures",
-            help=f"What to show: {', '.join(FAMILIES)} or all, or names of measures with commas "
+            help=f"What to show: {', '.join(_families())} or all, or names of measures with commas "
             "between, such as ppv,npv,auc; default: what most people look for.",
         ),
     ] = None
     reference: Annotated[
         str | None,
-        typer.Option(
+        in_measured(
             "--reference",
             help="Group that impact ratios and standardized differences compare with; default: "
             "the one with the highest selection rate, or mean score.",
@@ -183,10 +182,17 @@ class Measuring:
     ] = None
 
 
-if TYPE_CHECKING:
-    _Side: TypeAlias = str
-else:
-    _Side = StrEnum("selected", {side: side for side in SIDES})
+def _families() -> tuple[str, ...]:
+    from isocost.measures.measure import FAMILIES
+
+    return tuple(FAMILIES)
+
+
+class Side(StrEnum):
+    """The side of the threshold on which people are selected."""
+
+    above = "above"
+    below = "below"
 
 
 @dataclass(frozen=True)
@@ -195,28 +201,27 @@ class LayoutOptions:
 
     layout: Annotated[
         str | None,
-        typer.Option(
+        in_layouts(
             "--layout",
-            help="Print the tables that a law or a guideline asks for instead: "
-            f"{', '.join(LAYOUTS)}.",
+            help="Print the tables that a law or a guideline asks for instead: ll144, tripod.",
         ),
     ] = None
     unknown: Annotated[
         list[str] | None,
-        typer.Option(
+        in_layouts(
             "--unknown",
             help="ll144: value of a group column that stands for an unknown category; may be "
             "repeated.  The value of --missing-group is one.",
         ),
     ] = None
     selected: Annotated[
-        _Side,
-        typer.Option("--selected", help="ll144: who is selected, by the side of the threshold."),
-    ] = "above"
+        Side,
+        in_layouts("--selected", help="ll144: who is selected, by the side of the threshold."),
+    ] = Side.above
 
 
 class PrintedAs(StrEnum):
-    """How a result is printed."""
+    """The formats of a printed result."""
 
     table = "table"
     json = "json"
@@ -226,14 +231,14 @@ class PrintedAs(StrEnum):
 
 @dataclass(frozen=True)
 class Printing:
-    """How a result is printed, and where else its numbers are written."""
+    """The format of a printed result, and a file for its numbers."""
 
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False
+    json: Annotated[bool, in_output("--json", help="The same as --format json.")] = False
     format: Annotated[
-        PrintedAs | None, typer.Option("--format", help="How to print the result; default: table.")
+        PrintedAs | None, in_output("--format", help="How to print the result; default: table.")
     ] = None
     csv: Annotated[
-        Path | None, typer.Option("--csv", help="Also write the numbers to this CSV file.")
+        Path | None, in_output("--csv", help="Also write the numbers to this CSV file.")
     ] = None
     force: Force = False
 
@@ -256,7 +261,7 @@ def _contradiction(option: str, other: str, step: str = "leave out one of them")
 
 
 class Unknown(StrEnum):
-    """What to do with groups that a rule does not know."""
+    """Treatments of groups that a rule does not know."""
 
     error = "error"
     keep = "keep"
@@ -267,25 +272,25 @@ class RepairedColumns:
     """The columns that a rule is applied to."""
 
     score: Annotated[
-        str | None, typer.Option("--score", help="Column of scores; default: as in the rule.")
+        str | None, in_data("--score", help="Column of scores; default: as in the rule.")
     ] = None
     group: Annotated[
-        list[str] | None, typer.Option("--group", help="Column of groups; default: as in the rule.")
+        list[str] | None, in_data("--group", help="Column of groups; default: as in the rule.")
     ] = None
     id: Annotated[
         str | None,
-        typer.Option("--id", help="Column that identifies the person; for rules with a coin."),
+        in_data("--id", help="Column that identifies the person; for rules with a coin."),
     ] = None
     changed: Annotated[
-        str | None, typer.Option("--changed", help="Column to add: whether the score changed.")
+        str | None, in_output("--changed", help="Column to add: whether the score changed.")
     ] = None
     handed_over: Annotated[
         str | None,
-        typer.Option("--handed-over", help="Column to add: whether the person is handed over."),
+        in_data("--handed-over", help="Column to add: whether the person is handed over."),
     ] = None
-    unknown: Annotated[
-        Unknown, typer.Option("--unknown", help="Groups the rule does not know.")
-    ] = Unknown.error
+    unknown: Annotated[Unknown, in_data("--unknown", help="Groups the rule does not know.")] = (
+        Unknown.error
+    )
     missing_group: _MissingGroup = None
 
     @property
@@ -294,7 +299,7 @@ class RepairedColumns:
         return {**vars(self), "group": self.group or None, "unknown": self.unknown.value}
 
 
-@functools.cache
+@cache
 def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a parameter for each field of its dataclass parameters, as typer needs."""
     hints = get_type_hints(function, include_extras=True)
@@ -306,7 +311,7 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
         else:
             parameters.append(parameter.replace(annotation=hints[name]))
 
-    @functools.wraps(function)
+    @wraps(function)
     def call(**options: Any) -> Any:
         for name, kind in classes.items():
             options[name] = kind(**{f.name: options.pop(f.name) for f in fields(kind)})
@@ -319,47 +324,11 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def panels_of(function: Callable[..., Any]) -> dict[str, str]:
-    """The group of options, in the help of a command, that each of its parameters is in."""
-    hints = get_type_hints(function, include_extras=True)
-    panels = {name: panel for panel, names in _PANELS.items() for name in names}
-    for name, hint in hints.items():
-        if is_dataclass(hint):
-            panel = _PANEL_OF[getattr(hint, "__name__", "")]
-            panels |= {f.name: panels.get(f.name, panel) for f in fields(hint)}
-        elif any(isinstance(one, typer.models.ArgumentInfo) for one in get_args(hint)[1:]):
-            panels[name] = "Arguments"
-    return panels
-
-
-_PANEL_OF = {
-    "Columns": "Data",
-    "RepairedColumns": "Data",
-    "Measuring": "What is measured",
-    "Repairing": "Repair",
-    "LayoutOptions": "Layouts",
-    "Printing": "Output",
-}
-"""The group of the options that are the fields of a dataclass."""
-
-_PANELS = {
-    "Data": ("holdout", "split", "memory_limit", "threads", "label", "weight", "positive", "bins",
-             "edge", "table", "scale", "decimal", "encoding", "sheet"),
-    "What is measured": ("cost", "threshold", "tolerance", "confidence", "replicates", "detect",
-                         "limit", "power", "within", "calibration_margin", "no_calibration",
-                         "measures", "fail_above", "other", "cost_difference", "gap"),
-    "Repair": ("method", "recalibrate", "shrinkage", "anyway", "salt"),
-    "Output": ("output", "force", "plot", "full", "output_column", "changed", "any_order", "title",
-               "min_count", "dialect", "dbt", "json", "format", "csv", "rule", "people",
-               "outcome", "positive_means"),
-}  # fmt: skip
-"""The group of other options; those that are not listed come last."""
-
-
-@functools.cache
+@cache
 def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
     """The fields of a dataclass as parameters."""
-    hints = get_type_hints(kind, include_extras=True)
+    choices = kind.choices() if hasattr(kind, "choices") else None
+    hints = get_type_hints(kind, localns=choices, include_extras=True)
     return tuple(
         inspect.Parameter(
             f.name,
@@ -371,20 +340,23 @@ def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
     )
 
 
+def repair_names() -> tuple[str, ...]:
+    """The names of all repairs."""
+    from isocost.repairs.registry import REPAIRS
+
+    return tuple(REPAIRS)
+
+
 def _having(setting: str) -> dict[str, Option]:
     """The option that each repair has for a setting."""
+    from isocost.repairs.registry import REPAIRS
+
     return {
         name: option
         for name, repair in REPAIRS.items()
         for option in repair.options
         if option.setting == setting
     }
-
-
-def _words(setting: str) -> Any:
-    """The words that a setting of repairs may be, as an Enum, because typer lists those."""
-    words = (word for option in _having(setting).values() for word in option.choices)
-    return StrEnum(setting, {word: word for word in words})
 
 
 def share_of(text: Any) -> float | str:
@@ -401,7 +373,8 @@ def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
     for name, option in _having(setting).items():
         by_help.setdefault(option.help, []).append(name)
     text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-    return typer.Option(f"--{setting.replace('_', '-')}", help=f"{text}{default}", **more)
+    panel = in_measured if setting == "cost" else in_repair
+    return panel(f"--{setting.replace('_', '-')}", help=f"{text}{default}", **more)
 
 
 if TYPE_CHECKING:
@@ -413,44 +386,41 @@ if TYPE_CHECKING:
     _Minimize: TypeAlias = str
     _Map: TypeAlias = str
 else:
-    _Method = StrEnum("method", {name: name for name in REPAIRS})
-    _Rate, _Keep, _Infeasible, _Rates = map(_words, ("equal", "keep", "infeasible", "rates"))
-    _Minimize = _words("minimize")
     _Map = StrEnum("map", {name: name for name in METHODS})
 
-MapMethod = Annotated[_Map, typer.Option("--method", help="The map from scores to scores.")]
+MapMethod = Annotated[_Map, in_repair("--method", help="The map from scores to scores.")]
 Recalibrate = Annotated[
     _Map | None,
-    typer.Option("--recalibrate", help="Make each group's scores calibrated first, by this map."),
+    in_repair("--recalibrate", help="Make each group's scores calibrated first, by this map."),
 ]
 Holdout = Annotated[
     str | None,
-    typer.Option("--holdout", help="Data or a tally of people kept apart, to measure the rule on."),
+    in_data("--holdout", help="Data or a tally of people kept apart, to measure the rule on."),
 ]
 Split = Annotated[
     float | None,
-    typer.Option("--split", help="Share of the rows to keep apart, to measure the rule on."),
+    in_data("--split", help="Share of the rows to keep apart, to measure the rule on."),
 ]
 UnseenReplicates = Annotated[
     int,
-    typer.Option(
+    in_measured(
         "--replicates", help="How often to make rules again, for what they do to new people."
     ),
 ]
 
 Anyway = Annotated[
-    bool, typer.Option("--anyway", help="Make the rule even if the data do not support it.")
+    bool, in_repair("--anyway", help="Make the rule even if the data do not support it.")
 ]
 
 
 @dataclass(frozen=True)
 class Repairing:
-    """How to repair; the fields are the options of all repairs, described by their registry."""
+    """The options of all repairs, described by their registry."""
 
-    method: Annotated[_Method, typer.Option("--method", help="How to repair.")] = "withhold"
+    method: Annotated[_Method, in_repair("--method", help="How to repair.")] = "withhold"
     cost: Annotated[str | None, _repair_option("cost", "  [default: fnr]")] = None
-    threshold: Threshold = 0.5
-    tolerance: Tolerance = 0.0
+    threshold: Threshold = DEFAULT.threshold
+    tolerance: Tolerance = DEFAULT.tolerance
     equal: Annotated[list[_Rate] | None, _repair_option("equal")] = None
     share: Annotated[Any, _repair_option("share", parser=share_of, metavar="NUMBER|least")] = 0.25
     keep: Annotated[_Keep, _repair_option("keep")] = "information"
@@ -463,9 +433,26 @@ class Repairing:
     minimize: Annotated[_Minimize, _repair_option("minimize")] = "largest"
     infeasible: Annotated[_Infeasible, _repair_option("infeasible")] = "raise"
 
+    @staticmethod
+    def choices() -> dict[str, Any]:
+        """The words that some settings may be, as Enums, because typer lists those."""
+
+        def words(setting: str) -> list[str]:
+            return [word for one in _having(setting).values() for word in one.choices]
+
+        listed = {f"_{name.title()}": words(name) for name in ("keep", "infeasible", "rates")}
+        listed |= {"_Rate": words("equal"), "_Minimize": words("minimize")}
+        listed["_Method"] = list(repair_names())
+        return {
+            name: StrEnum(name.strip("_").lower(), {word: word for word in each})
+            for name, each in listed.items()
+        }
+
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments of the repair."""
+        from isocost.repairs.registry import REPAIRS
+
         # Plain texts: a rule keeps them as its settings.
         plain = {n: str(v) if isinstance(v, StrEnum) else v for n, v in vars(self).items()}
         has_cost = REPAIRS[self.method].goal == "cost" or "cost" in (self.equal or ())

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, prose, drawings, progress and errors.
+"""The printing of commands: tables that fit the terminal, prose, drawings, progress and errors.
 
 Of a result the verdict comes first, then its tables, then notes.
 """
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from textwrap import fill, wrap
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -25,18 +25,8 @@ from rich.text import Text
 
 from isocost.atomic import write_text
 from isocost.cli.options import PrintedAs, Printing
-from isocost.engines.files import Progress as Report
 from isocost.groups import Group, names_of
-from isocost.measures.audit import Audit
-from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.table import MEASURES
 from isocost.readings import Command
-from isocost.repairs.compare import Changes, Comparison, compare
-from isocost.repairs.unseen import Unseen
-from isocost.repairs.watch import Watch
-from isocost.reports.layout import Layout
-from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
-from isocost.rules import Rule
 from isocost.tables import (
     LINE,
     csv_text,
@@ -47,9 +37,17 @@ from isocost.tables import (
     width,
     wrapped,
 )
-from isocost.tallies import Tally
 from isocost.verdict.sentences import SENTENCES, commands_named, plain
-from isocost.verdict.wording import statement
+
+if TYPE_CHECKING:
+    from isocost.engines.files import Progress as Report
+    from isocost.measures.audit import Audit
+    from isocost.repairs.compare import Changes, Comparison
+    from isocost.repairs.unseen import Unseen
+    from isocost.repairs.watch import Watch
+    from isocost.reports.layouts import Layout
+    from isocost.rules import Rule
+    from isocost.tallies import Tally
 
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
@@ -175,11 +173,6 @@ def _words(text: str, room: int) -> list[str]:
     return wrap(text, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-_colored = True
-
-_markdown = False
-
-
 NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 """The width of a drawing in characters."""
 
@@ -248,17 +241,6 @@ def _guarded(stream: TextIO | None, original: TextIO | None) -> TextIO:
     )
 
 
-def use_color(wanted: bool) -> None:
-    """Switch colours on or off for all that follows; NO_COLOR switches them off too."""
-    global _colored
-    _colored = wanted
-
-
-def console_of(*, error: bool = False) -> Console:
-    """The terminal of this command, for tables and progress bars."""
-    return Console(stderr=error, emoji=False, color_system="auto" if _colored else None)
-
-
 _typed: ContextVar[tuple[str, ...]] = ContextVar("what was typed", default=())
 
 
@@ -285,15 +267,108 @@ def complain(problem: object, code: int) -> int:
     return code
 
 
+def console_of(*, error: bool = False) -> Console:
+    """The terminal of this command; --no-color and NO_COLOR switch its colours off."""
+    colors = None if "--no-color" in typed() else "auto"
+    return Console(stderr=error, emoji=False, color_system=colors)  # type: ignore[arg-type]
+
+
+_TYPED = str.maketrans({"\u00a0": " ", "\u2019": "'"})
+"""Characters as a keyboard has them, which every stream can write and everybody can search for."""
+
+
+@dataclass(frozen=True)
+class Printer:
+    """Prints for people: drawn on a terminal, as plain text elsewhere, or as Markdown.
+
+    Attributes
+    ----------
+    markdown : bool
+        True for Markdown.
+    console : Console
+        The terminal, or the stream in its place, with its width and colours.
+    """
+
+    markdown: bool = False
+    console: Console = field(default_factory=console_of)
+
+    def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table; on a terminal it is drawn, in parts if it is too wide."""
+        if self.markdown:
+            say(f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}\n")
+            return
+        if not self.console.is_terminal:
+            say(f"{title}\n{text_table(header, rows, LINE)}")
+            return
+        # Text, so that a group called [red] is a name and not an instruction.
+        self.console.print(Text(title, style="bold"))
+        blocks = blocks_of(header, rows, self.console.width)
+        if blocks and isinstance(blocks[0], str):
+            self.console.print()
+        for i, block in enumerate(blocks):
+            if isinstance(block, str):
+                # The line after an empty one is the name of the next item.
+                style = "" if i and blocks[i - 1] else "bold"
+                self.console.print(Text(block, style), soft_wrap=True)
+                continue
+            if i:
+                self.console.print()
+            table = Table(header_style="bold")
+            for column, name in enumerate(block.header):
+                side: Any = "right" if column else "left"
+                table.add_column(Text(name), justify=side, overflow="fold")
+            for row in block.rows:
+                table.add_row(*map(Text, row))
+            self.console.print(table)
+
+    def prose(self, text: str, *, piped: bool = True, commands: Sequence[str] = ()) -> None:
+        """Print sentences in lines of at most 80 characters, fewer on a narrow terminal.
+
+        If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.  Lines
+        do not end within ``commands``, so that they can be copied.
+        """
+        if self.markdown:
+            for paragraph in filter(None, text.split("\n")):
+                say(f"{escape_markdown(paragraph)}\n")
+            return
+        if not (piped or self.console.is_terminal):
+            say(text.translate(_TYPED))
+            return
+        wide = min(LINE, self.console.width) if self.console.is_terminal else LINE
+        for command in (*commands, *commands_named()):
+            text = text.replace(command, command.replace(" ", "\u00a0"))
+        say(wrapped(text, wide).translate(_TYPED))
+
+    def draw(self, audit: Audit, wanted: bool | None = None) -> None:
+        """Draw an audit: on a terminal with room unless unwanted, elsewhere only if wanted."""
+        room = self.console.width
+        possible = self.console.is_terminal and room >= NARROWEST
+        if self.markdown or not (possible if wanted is None else wanted):
+            return
+        from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
+
+        plain = False
+        try:
+            CHARACTERS.encode(self.console.encoding)
+        except (UnicodeEncodeError, LookupError):
+            plain = True
+        wide = max(NARROWEST, min(WIDEST, room))
+        plane = plane_text(audit, min(wide, WIDEST_PLANE), max(10, min(18, wide // 3)), plain)
+        drawing = Text("\n").append(plane).append("\n").append(bars_text(audit, wide, plain))
+        self.console.print(drawing, soft_wrap=True, end="")
+
+
 def show_result(
-    result: Any, how: Printing, show: Callable[[], None], content: dict[str, Any] | None = None
+    result: Any,
+    how: Printing,
+    show: Callable[[Printer], None],
+    content: dict[str, Any] | None = None,
 ) -> None:
     """Print a result in the format asked for, and write its CSV file.
 
     ``show`` prints it for people, as tables or as Markdown; ``content`` is what JSON has if that is
     more than the result.
     """
-    global _markdown
     chosen = how.chosen()
     if how.csv is not None:
         write_text(how.csv, csv_text(result.to_frame(backend="dict")) + "\n", force=how.force)
@@ -303,94 +378,9 @@ def show_result(
     elif chosen is PrintedAs.csv:
         say(csv_text(result.to_frame(backend="dict")))
     else:
-        _markdown = chosen is PrintedAs.markdown
-        try:
-            show()
-        finally:
-            _markdown = False
+        show(Printer(markdown=chosen is PrintedAs.markdown))
         if how.csv is not None and chosen is PrintedAs.table:
             say(f"\nThe numbers are in {how.csv}.")
-
-
-def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Show a table: drawn on a terminal, in parts if it is too wide; aligned text elsewhere."""
-    if _markdown:
-        say(f"**{escape_markdown(title)}**\n\n{markdown_table(header, rows)}\n")
-        return
-    console = console_of()
-    if not console.is_terminal:
-        say(f"{title}\n{text_table(header, rows, LINE)}")
-        return
-    # Text, so that a group called [red] is a name and not an instruction.
-    console.print(Text(title, style="bold"))
-    blocks = blocks_of(header, rows, console.width)
-    if blocks and isinstance(blocks[0], str):
-        console.print()
-    for i, block in enumerate(blocks):
-        if isinstance(block, str):
-            # The line after an empty one is the name of the next item.
-            style = "" if i and blocks[i - 1] else "bold"
-            console.print(Text(block, style), soft_wrap=True)
-            continue
-        if i:
-            console.print()
-        console.print(_drawn(block))
-
-
-def _drawn(block: Block) -> Table:
-    table = Table(header_style="bold")
-    for i, name in enumerate(block.header):
-        table.add_column(Text(name), justify="right" if i else "left", overflow="fold")
-    for row in block.rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def prose(text: str, *, piped: bool = True, commands: Sequence[str] = ()) -> None:
-    """Print sentences in lines of at most 80 characters, fewer on a narrow terminal.
-
-    If not ``piped``, this is only done on a terminal: elsewhere lines stay as they are.  Lines do
-    not end within ``commands``, so that they can be copied.
-    """
-    if _markdown:
-        for paragraph in filter(None, text.split("\n")):
-            say(f"{escape_markdown(paragraph)}\n")
-        return
-    console = console_of()
-    if not (piped or console.is_terminal):
-        say(text.translate(_TYPED))
-        return
-    wide = min(LINE, console.width) if console.is_terminal else LINE
-    for command in (*commands, *commands_named()):
-        text = text.replace(command, command.replace(" ", "\u00a0"))
-    say(wrapped(text, wide).translate(_TYPED))
-
-
-_TYPED = str.maketrans({"\u00a0": " ", "\u2019": "'"})
-"""Characters as a keyboard has them, which every stream can write and everybody can search for."""
-
-
-def draw(audit: Audit, wanted: bool | None = None) -> None:
-    """Draw an audit: on a terminal with room unless unwanted, elsewhere only if wanted."""
-    if _markdown:
-        return
-    console = console_of()
-    possible = console.is_terminal and console.width >= NARROWEST
-    if not (possible if wanted is None else wanted):
-        return
-    plain = not _can_write(CHARACTERS, console.encoding)
-    width = max(NARROWEST, min(WIDEST, console.width))
-    plane = plane_text(audit, min(width, WIDEST_PLANE), max(10, min(18, width // 3)), plain)
-    drawing = Text("\n").append(plane).append("\n").append(bars_text(audit, width, plain))
-    console.print(drawing, soft_wrap=True, end="")
-
-
-def _can_write(letters: str, encoding: str) -> bool:
-    try:
-        letters.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 @contextmanager
@@ -420,12 +410,12 @@ def progress(what: str) -> Iterator[Report | None]:
 # Results
 
 
-def show_watch(report: Watch) -> None:
+def show_watch(out: Printer, report: Watch) -> None:
     """The table of a watch and what it means."""
-    show_table(report.headline(), *report.table())
+    out.table(report.headline(), *report.table())
     say()
     for line in report.summary():
-        prose(line)
+        out.prose(line)
 
 
 BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
@@ -439,6 +429,7 @@ CAUTIONS = (
 
 
 def show_audit(
+    out: Printer,
     result: Audit,
     plot: bool | None = None,
     data: Sequence[str] | None = None,
@@ -449,18 +440,21 @@ def show_audit(
 
     ``data`` are the files that were read, which commands name.
     """
+    from isocost.measures.table import MEASURES
+    from isocost.verdict.wording import statement
+
     said = statement(result, data=data)
     details = said.details if full else said.details[:2]
-    prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
+    out.prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
     usual = {name for name, measure in MEASURES.items() if measure.printed}
     shown = result.shown
     if not full and set(shown) == usual:
         shown = tuple(name for name in shown if name in BRIEF)
-    show_table(result.headline(), *replace(result, shown=shown).table())
-    draw(result, plot)
+    out.table(result.headline(), *replace(result, shown=shown).table())
+    out.draw(result, plot)
     notes = said.notes
     if full:
-        prose("\n" + "\n".join(result.summary()), piped=False)
+        out.prose("\n" + "\n".join(result.summary()), piped=False)
     else:
         starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
         notes = [
@@ -472,31 +466,33 @@ def show_audit(
         notes.append([f"--full shows {f'{more} more numbers and ' if more else ''}every note."])
         say()
     named = [part.text for note in notes for part in note if isinstance(part, Command)]
-    prose("\n".join(map(plain, notes)), commands=named)
+    out.prose("\n".join(map(plain, notes)), commands=named)
 
 
-def show_layout(layout: Layout) -> None:
+def show_layout(out: Printer, layout: Layout) -> None:
     """The tables of a layout, and what they follow."""
-    prose(f"{layout.title}\n", piped=False)
+    out.prose(f"{layout.title}\n", piped=False)
     for table in layout.tables:
-        show_table(table.title, *table.table())
+        out.table(table.title, *table.table())
         say()
-    for line in layout.lines():
-        prose(line)
+    for line in layout.summary():
+        out.prose(line)
 
 
-def show_comparison(comparison: Comparison) -> None:
+def show_comparison(out: Printer, comparison: Comparison) -> None:
     """Rules side by side, and which of them to take, if any."""
     for index, (title, header, rows) in enumerate(comparison.tables()):
         if index:
             say()
-        show_table(title, header, rows)
+        out.table(title, header, rows)
     for line in comparison.lines():
-        prose(f"\n{line}")
+        out.prose(f"\n{line}")
 
 
-def show_calibration(tally: Tally, rule: Rule) -> None:
+def show_calibration(out: Printer, tally: Tally, rule: Rule) -> None:
     """The calibration gap of each group before and after a rule."""
+    from isocost.measures.calibration import gap_equal_width, levels_of
+
     after = rule.expected(tally)
     header = ["group", "people", "mean score", "base rate", "gap before", "gap after", "rows"]
     rows = []
@@ -508,32 +504,34 @@ def show_calibration(tally: Tally, rule: Rule) -> None:
         people = f"{tally.totals.n[index].sum():,.6g}"
         rows.append([name, people, *cells, str(len(rule.segments(group)))])
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
-    show_table(title, header, rows)
-    prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
+    out.table(title, header, rows)
+    out.prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
 
 
-def show_unseen(outlook: Unseen) -> None:
+def show_unseen(out: Printer, outlook: Unseen) -> None:
     """What a rule does to people not seen."""
-    show_table(outlook.headline(), *outlook.table())
+    out.table(outlook.headline(), *outlook.table())
     for note in outlook.notes():
-        prose(f"note: {note}", piped=False)
+        out.prose(f"note: {note}", piped=False)
 
 
-def show_rule(tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
+def show_rule(out: Printer, tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
     """A rule, and what it is expected to do; of a long one what it does to each group."""
+    from isocost.repairs.compare import compare
+
     comparison = compare(tally, [rule], cost, threshold)
     if not rule.rows:
-        prose(f"{rule!r}\n", piped=False)
+        out.prose(f"{rule!r}\n", piped=False)
     else:
         if rule.is_long:
             title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
-            show_table(title, *_by_group(comparison.rules[rule.method].by_group))
-            prose(f"promise: {rule.promise}", piped=False)
+            out.table(title, *_by_group(comparison.rules[rule.method].by_group))
+            out.prose(f"promise: {rule.promise}", piped=False)
         else:
-            show_table(rule.headline(), *rule.table())
-        prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
-    prose("On average over the coin:\n", piped=False)
-    show_comparison(comparison)
+            out.table(rule.headline(), *rule.table())
+        out.prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
+    out.prose("On average over the coin:\n", piped=False)
+    show_comparison(out, comparison)
 
 
 def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isocost.atomic import check_ending, check_target, write_text
 from isocost.checks import check_threshold
 from isocost.cli import options
-from isocost.cli.output import prose, say, show_table, typed
+from isocost.cli.output import Printer, say, typed
 from isocost.cli.reading import audit_settings, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
-from isocost.examples import compas, compas_csv
-from isocost.measures.audit import Audit, audit
 from isocost.readings import Reading
-from isocost.repairs.compare import compare
-from isocost.repairs.odds import equalize_odds
-from isocost.repairs.reconcile import reconcile
-from isocost.repairs.withhold import withhold
-from isocost.reports.payload import Origin, payload, single_text
-from isocost.reports.report import ENDINGS
-from isocost.reports.report import report as write_report
 from isocost.rules import Rule
-from isocost.verdict.sentences import Vocabulary, plain
-from isocost.verdict.wording import statement
+
+if TYPE_CHECKING:
+    from isocost.measures.audit import Audit
 
 
 def report(
@@ -35,18 +27,22 @@ def report(
     measuring: options.Measuring,
     rule: Annotated[
         list[Path] | None,
-        typer.Option("--rule", help="A rule to show, as isocost fit wrote it; may be repeated."),
+        options.in_output(
+            "--rule", help="A rule to show, as isocost fit wrote it; may be repeated."
+        ),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title of the page.")] = None,
+    title: Annotated[str | None, options.in_output("--title", help="Title of the page.")] = None,
     min_count: Annotated[
-        int, typer.Option("--min-count", help="Merge cells of the page with fewer rows than this.")
+        int,
+        options.in_output("--min-count", help="Merge cells of the page with fewer rows than this."),
     ] = 0,
     people: Annotated[
-        str | None, typer.Option("--people", help="Whom rows are about, for example: defendants.")
+        str | None,
+        options.in_output("--people", help="Whom rows are about, for example: defendants."),
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option(
+        options.in_output(
             "--outcome",
             help="Words that complete “people who ...” for positive people, in the past tense, for "
             "example: reoffended, “were denied”, “repaid / did not repay”.",
@@ -54,10 +50,12 @@ def report(
     ] = None,
     positive_means: Annotated[
         str | None,
-        typer.Option("--positive-means", help="What a high score speaks of, for example: risk."),
+        options.in_output(
+            "--positive-means", help="What a high score speaks of, for example: risk."
+        ),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="HTML or PDF file to write.")
+        Path, options.in_output("--output", "-o", help="HTML or PDF file to write.")
     ] = Path("report.html"),
     force: options.Force = False,
 ) -> None:
@@ -65,6 +63,11 @@ def report(
 
     A PDF takes a browser such as Chromium on this machine.
     """
+    from isocost.measures.audit import audit
+    from isocost.reports.payload import Origin, payload, single_text
+    from isocost.reports.report import ENDINGS
+    from isocost.reports.report import report as write_report
+
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     ends = {end for made in loaded.values() for row in made.rows for end in (row.lo, row.hi)}
@@ -169,7 +172,7 @@ def demo(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.in_output(
             "--output", "-o", help="File to write; default: report.html, or data.csv with --data."
         ),
     ] = None,
@@ -179,6 +182,15 @@ def demo(
     force: options.Force = False,
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
+    from isocost.examples import compas
+    from isocost.measures.audit import audit
+    from isocost.repairs.compare import compare
+    from isocost.repairs.odds import equalize_odds
+    from isocost.repairs.reconcile import reconcile
+    from isocost.repairs.withhold import withhold
+    from isocost.verdict.sentences import Vocabulary, plain
+    from isocost.verdict.wording import statement
+
     if data:
         _leave_data(output or Path("data.csv"), force)
         return
@@ -187,11 +199,13 @@ def demo(
         check_ending(output, ".html", ".htm")
         if not force:
             _only_its_own(output)
-    tally = compas()
-    prose("COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n")
+    tally, out = compas(), Printer()
+    out.prose(
+        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n"
+    )
     result = audit(tally, "fpr")
     said = statement(result, vocabulary=Vocabulary(**WORDS))
-    prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
+    out.prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
     rules = {
         "withhold": withhold(tally, "fpr", TOLERANCE),
         "odds": equalize_odds(tally),
@@ -201,18 +215,18 @@ def demo(
     by_name = {row[0]: row for row in rows}
     say()
     title = "What repairs do, beside the scores as they are"
-    show_table(title, header, [by_name[name] for name in TELLING])
-    prose(
+    out.table(title, header, [by_name[name] for name in TELLING])
+    out.prose(
         f"\nwithhold brings the costs to within {TOLERANCE:g}. odds brings them together and gives "
         "up calibration. reconcile keeps it, and makes wrong decisions equally frequent."
     )
     if report:
         _write(result, output)
-    prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
+    out.prose("Next: isocost demo --data leaves these people in data.csv, for other commands.")
 
 
 WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
-"""What the demo is about."""
+"""The people and the outcome of the demo."""
 
 TELLING = (
     "costs differ by",
@@ -226,6 +240,8 @@ TELLING = (
 
 
 def _leave_data(path: Path, force: bool) -> None:
+    from isocost.examples import compas_csv
+
     check_target(path, force, ".csv")
     write_text(path, compas_csv(), force=force)
     audit_it = Reading().command("audit", [str(path)], "--cost", "fpr")
@@ -248,6 +264,8 @@ def _only_its_own(path: Path) -> None:
 
 
 def _write(result: Audit, path: Path) -> None:
+    from isocost.reports.report import report as write_report
+
     try:
         write_report(result, None, path, title=TITLE, **WORDS)
     except MissingDependencyError as error:

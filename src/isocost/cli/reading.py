@@ -1,4 +1,4 @@
-"""What commands read: files, standard input and tallies, combined into one tally."""
+"""The data of commands: files, standard input and tallies, combined into one tally."""
 
 from __future__ import annotations
 
@@ -14,30 +14,26 @@ from dataclasses import asdict, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isocost.atomic import read_text, status_of
 from isocost.cli.options import Columns, Measuring
 from isocost.cli.output import complain, progress
-from isocost.engines.dispatch import column_names
-from isocost.engines.files import Part, tally_files
-from isocost.engines.kinds import FileReading, nothing_at
-from isocost.engines.look import completed
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
-from isocost.measures.table import chosen_measures
 from isocost.readings import Reading, merging
-from isocost.repairs.watch import deployed_columns
 from isocost.rules import FORMAT as RULE
 from isocost.rules import Rule
 from isocost.tallies import FORMAT, Tally
-from isocost.verdict.sentences import plain
-from isocost.verdict.wording import reading_notes
+
+if TYPE_CHECKING:
+    from isocost.engines.files import Part
+    from isocost.engines.kinds import FileReading
 
 
 def is_tally_path(name: str) -> bool:
-    """Whether a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
+    """True if a name ends in .json, as tallies do; data in JSON end in .jsonl or .ndjson."""
     return name.lower().endswith(".json")
 
 
@@ -53,6 +49,8 @@ def expanded_paths(names: Iterable[str]) -> list[str]:
         above = {parent for path in matched for parent in Path(path).parents}
         found = [path for path in matched if Path(path) not in above]
         if not found:
+            from isocost.engines.kinds import nothing_at
+
             raise nothing_at(name)
         paths += sorted(found, key=_by_numbers)
     check_once(paths)
@@ -120,7 +118,7 @@ def check_alike(tallies: Sequence[tuple[str, Tally]], but_for: str | None = None
 
 
 def _made_with(tally: Tally) -> dict[str, Any]:
-    """What must agree; a tally made from arrays has no columns."""
+    """The settings that must agree; a tally made from arrays has no columns."""
     return {"bins": tally.bins, "edges": tally.edges, "scale": tally.reading.scale, **tally.columns}
 
 
@@ -134,7 +132,7 @@ def read(
 def read_merged(
     data: str | Sequence[str], columns: Columns, edges: tuple[float, ...], part: Part | None = None
 ) -> tuple[Tally, dict[Group, Group]]:
-    """The same, and what each merged group of the data is called in the tally.
+    """The tally of :func:`read`, and the name in it of each merged group of the data.
 
     Data are counted in the bins of the tallies they are added to.  ``part`` counts some rows only.
     """
@@ -173,6 +171,9 @@ def read_periods(
     Columns of files with data that were not ``asked`` for are as the rule was deployed; the list
     has notes on that.
     """
+    from isocost.engines.dispatch import column_names
+    from isocost.repairs.watch import deployed_columns
+
     paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}
     # Repaired scores may be in a column of their own, or in the place of the others.
@@ -197,6 +198,8 @@ def read_periods(
 
 def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
     """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
+    from isocost.measures.table import chosen_measures
+
     settings = asdict(measuring)
     chosen_measures(measuring.measures, "--measures")
     if measuring.reference is not None:
@@ -218,6 +221,9 @@ def _check_rows(named: Sequence[str]) -> None:
 def _count(
     data: str, columns: Columns, reading: FileReading, grid: Grid, part: Part | None
 ) -> Tally:
+    from isocost.engines.files import tally_files
+    from isocost.engines.look import completed
+
     names = {
         "score": columns.score,
         "label": columns.label,
@@ -249,6 +255,9 @@ def _count(
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """Notes on how data were read, where that was not asked for."""
+    from isocost.verdict.sentences import plain
+    from isocost.verdict.wording import reading_notes
+
     usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
     asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
     untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})

@@ -32,8 +32,7 @@ from isocost.engines.kinds import PLAINLY, FileReading
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import fitting_scales
 from isocost.readings import Reading, command_line
-from isocost.result import Record
-from isocost.tables import frame_of, html_table, text_table
+from isocost.result import Result
 from isocost.typing import Bools, Floats
 
 SAMPLE = 5000
@@ -216,7 +215,7 @@ class LabelCandidate:
 
 
 @dataclass(frozen=True, repr=False)
-class FileLook(Record):
+class FileLook(Result):
     """Contents of a file, made by :func:`look`.
 
     Attributes
@@ -239,6 +238,12 @@ class FileLook(Record):
     labels : tuple of LabelCandidate
         The column guessed to be the label; or those as likely, of which none is guessed.
     """
+
+    format = "isocost-look"
+    written = (
+        "path", "rows", "separator", "_reading", "_columns", "guess", "labels", "positive",
+        "obstacles", "command",
+    )  # fmt: skip
 
     path: str
     rows: int | None
@@ -358,39 +363,22 @@ class FileLook(Record):
             return lines
         return ["Before you go on:", *(f"- {one}" for one in self.obstacles)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        columns = [
-            {**asdict(c), "values": list(c.values), "could_be": self.could_be(c),
-             "notes": self.notes(c)}
+    def _reading(self) -> dict[str, str]:
+        return {"encoding": "utf-8", "decimal": "."} | self.reading
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [
+            {**asdict(c), "could_be": self.could_be(c), "notes": self.notes(c)}
             for c in self.columns
-        ]  # fmt: skip
-        return {
-            "format": "isocost-look",
-            "version": 1,
-            "path": self.path,
-            "rows": self.rows,
-            "separator": self.separator,
-            "reading": {"encoding": "utf-8", "decimal": "."} | self.reading,
-            "columns": columns,
-            "guess": dict(self.guess),
-            "labels": [{**asdict(one), "reasons": list(one.reasons)} for one in self.labels],
-            "positive": self.positive,
-            "obstacles": self.obstacles,
-            "command": self.command,
-        }
+        ]
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """The columns as a frame, with a row for each."""
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each column."""
         header, rows = self.table()
-        table = {name: [row[i] for row in rows] for i, name in enumerate(header)}
-        return frame_of({**table, "missing": [c.missing for c in self.columns]}, backend)
-
-    def __repr__(self) -> str:
-        return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=self.headline())
+        return [
+            {**dict(zip(header, row, strict=True)), "missing": column.missing}
+            for row, column in zip(rows, self.columns, strict=True)
+        ]
 
 
 def look(

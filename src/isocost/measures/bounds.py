@@ -39,14 +39,11 @@ from isocost.measures.two_costs import (
     incompatible,
 )
 from isocost.question import Question, asks
-from isocost.result import Record, Result
+from isocost.result import Printed, Record, Result
 from isocost.tables import (
     columns_from,
     frame_of,
-    html_table,
-    html_verdict,
     number_text,
-    text_table,
 )
 from isocost.tallies import Tally
 
@@ -357,6 +354,14 @@ class Bounds(Result):
             rows.append([name, *numbers])
         return header, rows
 
+    def headline(self) -> str:
+        """What was proved, in a line."""
+        return f"What the theorems prove, cost {self.cost}"
+
+    def printed(self) -> list[Printed]:
+        """The statements about groups, and the pairs of costs."""
+        return [(self.headline(), *self.table()), (PAIRS, *self.pair_table())]
+
     def pair_table(self) -> tuple[list[str], list[list[str]]]:
         """The pairs of costs, as header and rows."""
         header = ["costs", "both equal", "one differs by at least", "by the paper's constants"]
@@ -380,14 +385,6 @@ class Bounds(Result):
         if self.impossibility is not None:
             lines.append(str(self.impossibility))
         return [*lines, str(self.ratio)]
-
-    def __repr__(self) -> str:
-        tables = (text_table(*table()) for table in (self.table, self.pair_table))
-        return "\n".join([*("\n\n".join(tables), ""), PAIRS, *self.summary()])
-
-    def _repr_html_(self) -> str:
-        verdict = html_verdict(f"Bounds; cost {self.cost}", self.summary())
-        return verdict + html_table(*self.table()) + html_table(*self.pair_table(), caption=PAIRS)
 
 
 @asks("cost", "other")

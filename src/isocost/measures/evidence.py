@@ -28,6 +28,7 @@ from isocost.groups import Group
 from isocost.measures.margins import Interval
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, OVERALL, cost_row
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
@@ -202,7 +203,7 @@ def _log_mean(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Record):
     """What must hold in every period.
 
     Attributes
@@ -224,6 +225,8 @@ class Claim:
     promised : float
         What a share handed over must not differ from by more than the limit.
     """
+
+    written = ("kind", "groups", "band", "limit")
 
     kind: str
     groups: tuple[Group, ...]

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from isocost.cells import Sums
-from isocost.checks import finite_or_none
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group
@@ -113,7 +112,7 @@ def require_two_groups(tally: Tally) -> None:
 
 
 @dataclass(frozen=True)
-class Measures:
+class Measures(Record):
     """The numbers of one group, or of everybody.
 
     ``numbers["fpr"]`` and ``numbers.fpr`` are the same.
@@ -134,6 +133,8 @@ class Measures:
         Confidence intervals, for the numbers that have one.
     """
 
+    written = ("*values", "intervals")
+
     values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -151,12 +152,6 @@ class Measures:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.values]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; an undefined number becomes null."""
-        plain = {name: finite_or_none(value) for name, value in self.values.items()}
-        spans = {name: list(map(finite_or_none, pair)) for name, pair in self.intervals.items()}
-        return {**plain, "intervals": spans}
 
 
 def group_columns(

@@ -11,10 +11,10 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from isocost.checks import check_flag, check_threshold, check_whole, check_word, finite_or_none
+from isocost.checks import check_flag, check_threshold, check_whole, check_word
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DeferralWarning, InfeasibleError, setting
-from isocost.groups import Group, names_of, to_json
+from isocost.groups import Group, names_of, pairs_to_json
 from isocost.measures.audit import audit
 from isocost.measures.table import MEASURES
 from isocost.repairs.compare import changes
@@ -104,6 +104,7 @@ class Frontier(Result):
     """What :func:`frontier` found, a point per tolerance, from 0 up; or per share handed over."""
 
     format = "isocost-frontier"
+    written = ("method", "cost", "threshold", "_points")
 
     method: str
     cost: Cost
@@ -140,26 +141,16 @@ class Frontier(Result):
             for p in self.points
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is not feasible becomes null."""
-        return {
-            "format": "isocost-frontier",
-            "version": 1,
-            "method": self.method,
-            "cost": self.cost.to_dict(),
-            "threshold": self.threshold,
-            "points": [
-                {
-                    "tolerance": p.tolerance,
-                    "feasible": p.feasible,
-                    **{name: finite_or_none(p.number(name)) for name in self.numbers},
-                    "costs": [
-                        [to_json(group), finite_or_none(cost)] for group, cost in p.costs.items()
-                    ],
-                }
-                for p in self.points
-            ],
-        }
+    def _points(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "tolerance": p.tolerance,
+                "feasible": p.feasible,
+                **{name: p.number(name) for name in self.numbers},
+                "costs": pairs_to_json(p.costs),
+            }
+            for p in self.points
+        ]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""

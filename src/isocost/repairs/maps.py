@@ -33,6 +33,7 @@ import numpy.typing as npt
 from isocost.cells import add_up
 from isocost.checks import as_number
 from isocost.errors import Problem, UsageError
+from isocost.result import Record
 from isocost.typing import Floats, Ints
 
 Counts = tuple[float, float] | None
@@ -53,20 +54,16 @@ _RANK = 1e-12
 """Directions in which features vary by less, relative to the widest, are left alone."""
 
 
-class CalibrationMap(ABC):
+class CalibrationMap(Record, ABC):
     """Turns scores into probabilities; a dataclass of the numbers that define it."""
+
+    also = ("method",)
 
     method: ClassVar[str]
 
     @abstractmethod
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers that define the map, for JSON."""
-        numbers = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in numbers.items()}
-        return {"method": self.method, **plain}
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from isocost.cells import Cells
-from isocost.checks import check_amount, check_confidence, check_seed, check_whole, finite_or_none
+from isocost.checks import check_amount, check_confidence, check_seed, check_whole
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
-from isocost.groups import Group, beside_groups, group_names, names_of, to_json
+from isocost.groups import Group, beside_groups, group_names, names_of
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
 from isocost.measures.intervals import normal_draws
@@ -243,6 +243,7 @@ class RepairPlan(Result):
     """
 
     format = "isocost-repair-plan"
+    written = ("_method", "within", "confidence", "_groups", "_sizes")
 
     groups: Mapping[Group, float]
     now: Mapping[Group, float]
@@ -283,25 +284,15 @@ class RepairPlan(Result):
             for group, rows in self.groups.items()
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is out of reach becomes null."""
-        return {
-            "format": self.format,
-            "version": 1,
-            "method": self.rule.method,
-            "within": self.within,
-            "confidence": self.confidence,
-            "groups": [
-                [to_json(group), {"rows": self.now[group], "needed": finite_or_none(rows)}]
-                for group, rows in self.groups.items()
-            ],
-            "sizes": [
-                {"times": times, "expected": expected, "limit": limit}
-                for times, expected, limit in zip(
-                    self.times.tolist(), self.expected.tolist(), self.limit.tolist(), strict=True
-                )
-            ],
-        }
+    def _method(self) -> str:
+        return self.rule.method
+
+    def _groups(self) -> dict[Group, Any]:
+        return {g: {"rows": self.now[g], "needed": rows} for g, rows in self.groups.items()}
+
+    def _sizes(self) -> list[dict[str, float]]:
+        sizes = zip(self.times, self.expected, self.limit, strict=True)
+        return [dict(zip(("times", "expected", "limit"), one, strict=True)) for one in sizes]
 
 
 def plan_repair(

@@ -20,12 +20,11 @@ from isocost.checks import (
     check_tolerance,
     check_unit,
     check_whole,
-    finite_or_none,
     short,
 )
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting, spoken
-from isocost.groups import Group, group_names, to_json
+from isocost.groups import Group, group_names
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.repairs.levels import MOST_LEVELS, ScoreLevels
 from isocost.repairs.linear_program import (
@@ -36,6 +35,7 @@ from isocost.repairs.linear_program import (
     least_excess,
     least_slack,
 )
+from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.sentences import round_down, round_up
@@ -105,8 +105,9 @@ class Request:
             for name in (*self.equal, *(name.removeprefix(OVERALL) for name in self.floor))
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for the settings of a rule; one number if all tolerances are the same."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a rule; one number if all tolerances are the same."""
         numbers = set(self.tolerances.values())
         return {
             "threshold": self.threshold,
@@ -240,7 +241,7 @@ class Corner:
 
 
 @dataclass(frozen=True)
-class Reconcilability:
+class Reconcilability(Record):
     """Whether calibrated scores can make rates equal, and if not, how nearly.
 
     Attributes
@@ -270,6 +271,11 @@ class Reconcilability:
         With the tolerances requested, the least amount by which every floor must be lowered, and
         by which rates must get worse if ``no_worse``; 0 if feasible, NaN if none is enough.
     """
+
+    written = (
+        "feasible", "smallest_tolerance", "excess", "tolerances", "equal", "threshold", "_selected",
+        "selecting_tolerance", "_clash", "floor", "no_worse", "monotone", "slack", "largest_floor",
+    )  # fmt: skip
 
     feasible: bool
     smallest_tolerance: float
@@ -320,25 +326,11 @@ class Reconcilability:
         raised = (f'"{n}": {round_up(t + self.excess)}' for n, t in self.tolerances.items())
         return f"{{{', '.join(raised)}}}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        corner = self.corner
-        return {
-            "feasible": self.feasible,
-            "smallest_tolerance": finite_or_none(self.smallest_tolerance),
-            "excess": finite_or_none(self.excess),
-            "tolerances": dict(self.tolerances),
-            "equal": list(self.equal),
-            "threshold": self.threshold,
-            "selected": None if corner is None else corner.selected,
-            "selecting_tolerance": finite_or_none(self.selecting_tolerance),
-            "clash": [] if corner is None else [to_json(group) for group in corner.groups],
-            "floor": dict(self.floor),
-            "no_worse": self.no_worse,
-            "monotone": self.monotone,
-            "slack": finite_or_none(self.slack),
-            "largest_floor": self.largest_floor,
-        }
+    def _selected(self) -> str | None:
+        return None if self.corner is None else self.corner.selected
+
+    def _clash(self) -> tuple[Group, ...]:
+        return () if self.corner is None else self.corner.groups
 
     @property
     def goal(self) -> str:

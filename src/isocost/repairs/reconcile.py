@@ -180,7 +180,7 @@ def reconcile(
         rows=rows,
         method="reconcile",
         cost=request.cost,
-        settings={**request.to_dict(), "infeasible": infeasible},
+        settings={**request.settings, "infeasible": infeasible},
         notes=(*notes, *_notes(tally, request, program.choices, shares), *_reversed_note(rows)),
         salt=salt,
         promise=Promise.of(

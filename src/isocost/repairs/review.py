@@ -27,7 +27,7 @@ from isocost.repairs.composition import edges_of
 from isocost.repairs.withhold import threshold_of
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, html_table, text_table
+from isocost.tables import columns_from
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -274,12 +274,6 @@ class HandedOver(Result):
                 row |= dict(zip((f"{reviewer}_fpr", f"{reviewer}_fnr"), whole, strict=True))
             rows.append(row)
         return self.tally.frame_by_group(list(self.groups), columns_from(rows), backend)
-
-    def __repr__(self) -> str:
-        return "\n".join([self.headline(), text_table(*self.table()), "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table(), caption=". ".join([self.headline(), *self.notes()]))
 
 
 def _number(value: float) -> str:

@@ -21,7 +21,7 @@ from isocost.checks import (
 )
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
-from isocost.groups import Group, as_group, names_of, to_json
+from isocost.groups import Group, as_group, names_of
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.evidence import (
     HANDED_OVER,
@@ -38,9 +38,8 @@ from isocost.measures.rates import disparity, measure_columns, require_all_decid
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
 from isocost.promises import Promise
 from isocost.repairs.composition import merged
-from isocost.result import Record
+from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule, repaired_column, stored_columns, unknown_groups
-from isocost.tables import columns_from, frame_of, html_table, html_verdict, text_table
 from isocost.tallies import (
     DataOptions,
     Tally,
@@ -107,7 +106,7 @@ class Period(Record):
 
 
 @dataclass(frozen=True)
-class Alarm:
+class Alarm(Record):
     """A claim that was shown to be violated.
 
     Attributes
@@ -125,6 +124,8 @@ class Alarm:
         A bound that it was above in some period; it lies above the limit.  For a floor ``estimate``
         is the rate, and this a bound that it was below.
     """
+
+    written = ("*claim", "period", "since", "estimate", "at_least")
 
     claim: Claim
     period: str
@@ -164,22 +165,9 @@ class Alarm:
             f"by {self.estimate:.4f} ({bound}; {allowed}). Shown in {self.period}."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "kind": self.claim.kind,
-            "groups": [to_json(group) for group in self.claim.groups],
-            "band": None if self.claim.band is None else list(self.claim.band),
-            "limit": self.claim.limit,
-            "period": self.period,
-            "since": self.since,
-            "estimate": self.estimate,
-            "at_least": self.at_least,
-        }
-
 
 @dataclass(frozen=True, repr=False)
-class Watch(Record):
+class Watch(Result):
     """What :func:`watch` found.
 
     Attributes
@@ -204,6 +192,12 @@ class Watch(Record):
         The shares that the rule promised to hand over, if they are tested; all other numbers are
         about the people who are not handed over.
     """
+
+    format = "isocost-watch"
+    written = (
+        "alarm", "first_alarm", "equal", "limit", "limits", "floors", "handed_over",
+        "calibration_margin", "confidence", "periods", "alarms", "notes",
+    )  # fmt: skip
 
     periods: tuple[Period, ...]
     alarms: tuple[Alarm, ...]
@@ -235,14 +229,14 @@ class Watch(Record):
         """The period in which the first alarm came; None without one."""
         return self.alarms[0].period if self.alarms else None
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """The periods as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each period.
 
-        A row for each period: its name, rows, ``difference`` in it and ``running`` in all so far
-        with ``low`` and ``high``, ``calibration``, the claims that are ``broken``, and how far
-        groups differ in each measure that was chosen.
+        It has the name, rows, ``difference`` in the period and ``running`` in all so far with
+        ``low`` and ``high``, ``calibration``, the claims that are ``broken``, and how far groups
+        differ in each measure that was chosen.
         """
-        rows = [
+        return [
             {
                 "period": one.name,
                 "rows": one.rows,
@@ -257,7 +251,6 @@ class Watch(Record):
             }
             for one in self.periods
         ]
-        return frame_of(columns_from(rows), backend or self.backend)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
@@ -305,31 +298,6 @@ class Watch(Record):
         if not self.alarms:
             return ["No violation was detected.", *self.notes]
         return [*map(str, self.alarms), *self.notes]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; unknown numbers become null."""
-        return {
-            "format": "isocost-watch",
-            "version": 1,
-            "alarm": self.alarm,
-            "first_alarm": self.first_alarm,
-            "equal": list(self.equal),
-            "limit": self.limit if self.limits else None,
-            "limits": dict(self.limits),
-            "floors": dict(self.floors),
-            "handed_over": [[to_json(group), share] for group, share in self.handed_over.items()],
-            "calibration_margin": self.calibration_margin,
-            "confidence": self.confidence,
-            "periods": [one.to_dict() for one in self.periods],
-            "alarms": [one.to_dict() for one in self.alarms],
-            "notes": list(self.notes),
-        }
-
-    def __repr__(self) -> str:
-        return "\n".join([self.headline(), text_table(*self.table()), "", *self.summary()])
-
-    def _repr_html_(self) -> str:
-        return html_verdict(self.headline(), self.summary()) + html_table(*self.table())
 
 
 def _number(value: float) -> str:

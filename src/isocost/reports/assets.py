@@ -1,4 +1,4 @@
-"""What every page is put together from, whatever its data: templates, scripts and charts.
+"""The parts of every page, whatever its data: templates, scripts and charts.
 
 Scripts and styles are in ``page/``, and a content security policy allows no others.  The charts
 are Vega-Lite specifications whose data the script fills in.
@@ -172,7 +172,7 @@ def _name(alt: Any) -> Any:
 
 
 def _costs(alt: Any) -> Any:
-    """Where each group's cost is, how far it can be raised, and the line it has to reach.
+    """A chart of each group's cost, how far it can be raised, and the line it has to reach.
 
     Axes have no fixed format: Vega then writes as many digits as their ticks need.
     """
@@ -222,7 +222,7 @@ def _points(alt: Any, x: Any, y: Any) -> Any:
 
 
 def _after(alt: Any, x: Any, y: Any) -> Any:
-    """Where a repair takes each group's cost: hollow, so that it is not taken for the present."""
+    """Each group's cost after a repair: hollow, to tell it from the present one."""
     tips = [_name(alt), _tip(alt, "x", "cost after the repair")]
     fill = alt.Fill("paper:N", scale=None, legend=None)
     shape, area = alt.Shape("shape:N", scale=None), alt.Size("area:Q", scale=None)
@@ -310,7 +310,7 @@ def _words(alt: Any, x: Any, y: Any) -> list[Any]:
 
 
 def _reliability(alt: Any) -> Any:
-    """What scores say beside what came true, for one group."""
+    """A chart of scores beside the share that came true, for one group."""
     unit = alt.Scale(domain=[0, 1], nice=False)
     axis = alt.Axis(tickCount=5)
     x = alt.X("x:Q", title="Score", scale=unit, axis=axis)
@@ -335,7 +335,7 @@ def _reliability(alt: Any) -> Any:
 
 
 def _values(alt: Any) -> Any:
-    """Who turned out positive among passed over and selected, beside what scores predict."""
+    """A chart of the share of positives among people passed over and selected, and of scores."""
     x = _axis(alt, "x", "Positive among the passed over →", grid=False)
     y = _axis(alt, "y", "Positive among the selected ↑", grid=False)
     rates = [_tip(alt, "y", "among the selected"), _tip(alt, "x", "among the passed over")]

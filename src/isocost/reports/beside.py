@@ -15,11 +15,10 @@ from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.margins import Interval, difference
 from isocost.measures.rates import Measures
-from isocost.question import MOST_REPLICATES
+from isocost.question import DEFAULT, MOST_REPLICATES
 from isocost.reports.assets import filled, page_file, policy
 from isocost.reports.facts import cost_words, row_titles, spoken_names
 from isocost.tallies import Tally
-from isocost.verdict.judgement import MIN_GROUP
 from isocost.verdict.sentences import (
     NEUTRAL,
     SENTENCES,
@@ -69,7 +68,7 @@ class Change:
 
     @property
     def is_established(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """True if the interval leaves out zero."""
         return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
 
 
@@ -95,7 +94,7 @@ class TwoAudits:
     min_count: int = 0
 
     def changes(self, key: str) -> list[Change]:
-        """How a number changed: for each group, for all people, and between groups.
+        """The changes of a number: for each group, for all people, and between groups.
 
         The interval of a change is that of a difference of two groups: MOVER, from the intervals
         of both at the level 1 - 0.05 / m for m changes (Bonferroni).
@@ -136,9 +135,9 @@ def compared(
     first: Tally,
     second: Tally,
     *,
-    cost: CostLike = "fnr",
-    threshold: float = 0.5,
-    tolerance: float = 0.0,
+    cost: CostLike = DEFAULT.cost,
+    threshold: float = DEFAULT.threshold,
+    tolerance: float = DEFAULT.tolerance,
     min_count: int = 0,
 ) -> TwoAudits:
     """Compare two tallies of different people, such as those of two periods.
@@ -149,7 +148,7 @@ def compared(
     >>> [line.change for line in compared(compas(), compas(), cost="fpr").changes("cost")]
     [0.0, 0.0, 0.0, 0.0]
     """
-    least = max(MIN_GROUP, min_count)
+    least = max(DEFAULT.min_group, min_count)
     enough = [compared_groups(tally, least) for tally in (first, second)]
     groups = [group for group in enough[0] if group in enough[1]]
     if len(groups) < 2:

@@ -1,13 +1,13 @@
-"""The layouts there are: tables that a law or a guideline asks for, filled from the same numbers.
+"""Layouts: tables that a law or a guideline asks for, filled from the same numbers as an audit.
 
-Each is a row of :data:`LAYOUTS`: which text it follows and from when, what of it is not covered,
-its columns and its notes.  None of them says whether a number is legal.
+Each is a row of :data:`LAYOUTS`: the text it follows and the date of that text, what of it is not
+covered, its columns and its notes.  None of them says whether a number is legal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Unpack
@@ -21,19 +21,31 @@ from isocost.measures.audit import Audit, audit_or_tally
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import GroupedPeople, People
 from isocost.measures.table import MEASURES
-from isocost.reports.layout import Layout, LayoutTable, Row
+from isocost.question import DEFAULT
 from isocost.reports.payload import undecided
+from isocost.result import Printed, Result
+from isocost.tables import LINE, transposed
 from isocost.tallies import DataOptions, Tally, TallyLike
 from isocost.typing import Floats
 
 LEAST_SHARE = 0.02
-"""Of the data: New York's rules let the auditor leave smaller categories out of the ratios."""
+"""New York's rules let the auditor leave categories with a smaller share out of the ratios."""
 
 MOST_ON_PAGE = 20
 """With more groups than this the page has no layouts: its tables would be too long."""
 
+FEW = 4
+"""A table of no more rows than this is printed with its columns down."""
+
 SIDES = ("above", "below")
-"""Whether people at or above the threshold are selected, or those below."""
+"""The people who are selected: those at or above the threshold, or those below."""
+
+RATIOS = {"impact_ratio": "selection_rate", "scoring_impact_ratio": "scoring_rate"}
+"""Ratios of a rate to the highest one of a category."""
+
+Row = dict[str, Any]
+
+Names = Callable[[Iterable[Group]], dict[Group, str]]
 
 
 @dataclass(frozen=True)
@@ -42,15 +54,15 @@ class LayoutKind:
 
     Attributes
     ----------
-    name, title, follows, since, covers_not
-        As in :class:`Layout`.
+    name, title, follows, since, as_of, covers_not
+        As in :class:`Layout`, which calls the name ``layout``.
     columns : {name: str}
         The columns after the number of people, and their headings.  A column has the name of a
         measure, or of a ratio (:data:`RATIOS`).  A heading may have the field {threshold}.
     notes : tuple of str
         How numbers are computed, with the fields {selected}, {side} and {intervals}.
     by_category : bool
-        Whether it is about selection: it then needs no labels, has a table for each column of the
+        True if it is about selection: it then needs no labels, has a table for each column of the
         groups, and leaves unknown and small categories out of the ratios.  Otherwise it shows an
         audit, with intervals.
     """
@@ -59,6 +71,7 @@ class LayoutKind:
     title: str
     follows: str
     since: str
+    as_of: str
     covers_not: tuple[str, ...]
     columns: Mapping[str, str]
     notes: tuple[str, ...]
@@ -70,9 +83,6 @@ class LayoutKind:
         return tuple(name for name in self.columns if name in MEASURES and name not in RATIOS)
 
 
-RATIOS = {"impact_ratio": "selection_rate", "scoring_impact_ratio": "scoring_rate"}
-"""Ratios of a rate to the highest one of a category."""
-
 LAYOUTS: Mapping[str, LayoutKind] = {
     row.name: row
     for row in (
@@ -82,6 +92,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
             "the numbers of a bias audit in New York City's rules on automated employment "
             "decision tools, 6 RCNY 5-301, which implement Local Law 144 of 2021",
             "enforced since 5 July 2023",
+            "2023-04-06",
             (
                 "the independence of the auditor",
                 "the rules' own categories of sex, race and ethnicity: the data bring theirs",
@@ -116,6 +127,7 @@ LAYOUTS: Mapping[str, LayoutKind] = {
             "the part of TRIPOD+AI (BMJ 2024;385:e078378) that asks for estimates of performance "
             "with intervals, also for subgroups",
             "published 16 April 2024",
+            "2024-04-16",
             (
                 "the other items of the checklist, such as participants, predictors, missing data "
                 "and how the model was made",
@@ -145,157 +157,112 @@ LAYOUTS: Mapping[str, LayoutKind] = {
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """The tally, threshold and side that a layout is filled from; an audit if it shows one."""
+class LayoutTable:
+    """One table of a layout.
 
-    tally: Tally
-    threshold: float
-    audit: Audit | None = None
-    unknown: tuple[Any, ...] = ()
-    below: bool = False
-    names: Callable[[Iterable[Group]], dict[Group, str]] = names_of
+    Attributes
+    ----------
+    title : str
+        What it is about.
+    columns : {name: str}
+        The columns that are printed, and what they are called there.
+    rows : tuple of dict
+        By the names of columns.  ``group`` is the group itself, None for others than a group.  An
+        interval of ``auc`` is ``auc_low`` to ``auc_high``.  A number that is left out on purpose
+        is None, one that is not defined NaN.
+    """
 
+    title: str
+    columns: Mapping[str, str]
+    rows: tuple[Row, ...]
 
-def _filled(kind: LayoutKind, asked: _Subject) -> Layout:
-    """A layout from a subject that is checked already."""
-    if asked.audit is None:
-        tables, level = _by_category(kind, asked), None
-    else:
-        audit = _with_measures(asked.audit, kind.measures)
-        tables, level = [_performance(kind, audit, asked)], audit.intervals
-    said = {
-        "selected": f"a score {'below' if asked.below else 'of at least'} {asked.threshold:g}",
-        "side": SIDES[asked.below],
-        "intervals": f"In brackets, {level.confidence:.4g} intervals."
-        if level
-        else "No intervals were computed.",
-    }
-    return Layout(
-        kind.name,
-        kind.title,
-        kind.follows,
-        kind.since,
-        kind.covers_not,
-        {"threshold": asked.threshold, "selected": SIDES[asked.below]},
-        tuple(tables),
-        tuple(note.format(**said) for note in kind.notes),
-        asked.tally.backend,
-    )
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows as printed."""
+        header = list(self.columns.values())
+        rows = [[_shown(row, name) for name in self.columns] for row in self.rows]
+        return transposed(header, rows) if len(rows) <= FEW < len(header) else (header, rows)
 
 
-def _table(title: str, kind: LayoutKind, rows: Iterable[Row], asked: _Subject) -> LayoutTable:
-    headings = {
-        n: text.format(threshold=f"{asked.threshold:g}") for n, text in kind.columns.items()
-    }
-    first = "category" if kind.by_category else "group"
-    return LayoutTable(title, {"name": first, "n": "n", **headings}, tuple(rows))
+def _shown(row: Row, name: str) -> str:
+    value = row[name]
+    if value is None:
+        return "left out"
+    if isinstance(value, str):
+        return value
+    if math.isnan(value):
+        return "-"
+    if name in ("n", "events"):
+        return f"{value:,.0f}" if value >= 1e6 else f"{value:,.6g}"
+    if name == "share":
+        return f"{100.0 * value:.1f} %"
+    low, high = row.get(f"{name}_low", math.nan), row.get(f"{name}_high", math.nan)
+    interval = f" [{low:.3f}, {high:.3f}]" if low < high else ""
+    return f"{value:.3f}{interval}"
 
 
-# Selection by category
+@dataclass(frozen=True, repr=False)
+class Layout(Result):
+    """The tables of a layout, with what they follow and what they leave out.
 
+    Attributes
+    ----------
+    layout, title : str
+        What :func:`isocost.layout` calls it, and what stands on top.
+    follows, since : str
+        The text it follows, and from when that is.
+    as_of : str
+        The date of the version of that text, as YYYY-MM-DD; later changes are not considered.
+    covers_not : tuple of str
+        What the text asks for besides, or what the numbers cannot say.
+    settings : dict
+        What it was made with.
+    tables : tuple of LayoutTable
+        The numbers.
+    notes : tuple of str
+        How they were computed.
+    """
 
-def _by_category(kind: LayoutKind, asked: _Subject) -> list[LayoutTable]:
-    """Each column of groups by itself, and then their intersections."""
-    tally = asked.tally
-    widths = {len(parts_of(group)) for group in tally.groups}
-    names = tally.columns.get("group")
-    names = [names] if isinstance(names, str) else list(names or ["group"])
-    parts = {f"By {names[0]}": tally}
-    if max(widths) > 1 and len(widths) == 1:
-        parts = {}
-        for column in range(max(widths)):
-            title = names[column] if len(names) == max(widths) else f"column {column + 1}"
-            values: dict[Group, Group] = {g: parts_of(g)[column] for g in tally.groups}
-            parts[f"By {title}"] = tally.relabel(values)
-        parts[f"Intersections of {' and '.join(names)}"] = tally
-    return [
-        _table(title, kind, _categories(kind, part, asked), asked) for title, part in parts.items()
-    ]
+    format = "isocost-layout"
+    unwritten = ("backend",)
+    room = LINE
 
+    layout: str
+    title: str
+    follows: str
+    since: str
+    as_of: str
+    covers_not: tuple[str, ...]
+    settings: Mapping[str, Any]
+    tables: tuple[LayoutTable, ...]
+    notes: tuple[str, ...]
+    backend: str | None = None
 
-def _categories(kind: LayoutKind, tally: Tally, asked: _Subject) -> list[Row]:
-    """The rows of the categories that are known, and one for all others."""
-    unknown = [g for g in tally.groups if any(part in asked.unknown for part in parts_of(g))]
-    rows: list[Row] = []
-    if len(unknown) < len(tally.groups):
-        known = tally.drop(unknown) if unknown else tally
-        people = known.totals.n.sum(axis=1)
-        large = people >= LEAST_SHARE * tally.n
-        rates = {name: _rates(name, known, asked) for name in kind.measures}
-        for index, (group, name) in enumerate(asked.names(known.groups).items()):
-            row: Row = {"group": group, "name": name, "n": float(people[index])}
-            row |= {"share": row["n"] / tally.n, "left_out": not large[index]}
-            for column in kind.columns:
-                if column in RATIOS:
-                    row[column] = _ratio(rates[RATIOS[column]], large, index)
-                elif column in rates:
-                    row[column] = float(rates[column][index])
-            rows.append(row)
-    count = tally.n - sum(row["n"] for row in rows)
-    others: Row = {"group": None, "name": "(unknown)", "n": count, "share": count / tally.n}
-    nothing = {**dict.fromkeys(kind.measures, math.nan), **dict.fromkeys(RATIOS, None)}
-    return [*rows, {**others, "left_out": True, **nothing}]
+    def headline(self) -> str:
+        """The title."""
+        return self.title
 
+    def printed(self) -> list[Printed]:
+        """Title, header and rows of every table."""
+        return [(one.title, *one.table()) for one in self.tables]
 
-def _rates(name: str, tally: Tally, asked: _Subject) -> Floats:
-    """A rate of each group, with people selected on the side that was asked for."""
-    row = MEASURES[name]
-    if row.is_plain:
-        above = row.of(tally.kinds(asked.threshold))
-        return 1.0 - above if asked.below else above
-    people = GroupedPeople.of_tally(tally, asked.threshold)
-    people = _mirrored(people) if asked.below else people
-    return np.array([row.estimated(people, index).value for index in range(len(tally.groups))])
+    def summary(self) -> list[str]:
+        """Notes on the numbers, the text they follow, and what they do not cover."""
+        return [
+            *self.notes,
+            f"Follows {self.follows} ({self.since}; text as of {self.as_of}).",
+            f"Does not cover: {'; '.join(self.covers_not)}.",
+        ]
 
-
-def _mirrored(population: GroupedPeople) -> GroupedPeople:
-    """The same people with scores 1 - h, of whom the others are selected."""
-
-    def flipped(people: People) -> People:
-        return replace(
-            people,
-            level=population.levels - 1 - people.level,
-            selected=~people.selected,
-            wh=people.w - people.wh,
-            wh2=people.w - 2.0 * people.wh + people.wh2,
-        )
-
-    return replace(population, of=lambda group: flipped(population.people(group)))
-
-
-def _ratio(rates: Floats, large: Any, index: int) -> float | None:
-    """A rate over the highest one; None if the category is too small, NaN if nobody has any."""
-    if not large[index]:
-        return None
-    highest = float(rates[large].max())
-    return float(rates[index]) / highest if highest > 0 else math.nan
-
-
-# Performance
-
-
-def _performance(kind: LayoutKind, audit: Audit, asked: _Subject) -> LayoutTable:
-    """The measures of each group and of everybody, with intervals."""
-    events = audit.tally.totals.n[:, 1]
-    numbers = [*audit.groups.values(), audit.overall]
-    labels = [*asked.names(audit.groups).items(), (None, "all")]
-    rows = []
-    for (group, name), one, positives in zip(labels, numbers, [*events, events.sum()], strict=True):
-        row: Row = {"group": group, "name": name, "n": one.n, "events": float(positives)}
-        for each in kind.measures:
-            row[each] = one[each]
-            if each in one.intervals:
-                row[f"{each}_low"], row[f"{each}_high"] = one.intervals[each]
-        rows.append(row)
-    return _table("Performance by group", kind, rows, asked)
-
-
-def _with_measures(audit: Audit, names: Sequence[str]) -> Audit:
-    """The audit, made again if it lacks some of the measures."""
-    if audit.measures.keys() >= set(names):
-        return audit
-    asked = audit.question.but(measures=names, replicates=0)
-    return measure(audit.tally, question=asked, warn=False)
+    def records(self) -> list[Row]:
+        """The rows of all tables; NaN, or "", where one is left out or a table has none."""
+        rows = [{"table": one.title, **row} for one in self.tables for row in one.rows]
+        names = dict.fromkeys(name for row in rows for name in row if name != "group")
+        texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
+        empty = {name: "" if name in texts else math.nan for name in names}
+        return [
+            {name: empty[name] if row.get(name) is None else row[name] for name in names}
+            for row in rows
+        ]
 
 
 def layout(
@@ -307,7 +274,7 @@ def layout(
     selected: str = "above",
     **reading: Unpack[DataOptions],
 ) -> Layout:
-    """The tables that a law or a guideline asks for, filled from a tally.
+    """Fill the tables that a law or a guideline asks for from a tally.
 
     Parameters
     ----------
@@ -340,8 +307,8 @@ def layout(
     >>> result = ic.layout(compas(), "ll144", selected="below")
     >>> [(row["name"], round(row["impact_ratio"], 3)) for row in result.tables[0].rows[:2]]
     [('African-American', 0.681), ('Caucasian', 1.0)]
-    >>> result.since
-    'enforced since 5 July 2023'
+    >>> result.since, result.as_of
+    ('enforced since 5 July 2023', '2023-04-06')
     """
     kind = check_layout(name)
     check_word("selected", selected, SIDES)
@@ -351,9 +318,23 @@ def layout(
             rule = f"must be left out of the layout {kind.name!r}"
             raise UsageError(Problem(option, rule, short(value), 'leave it out; it is for "ll144"'))
     edges = () if threshold is None else (check_threshold(threshold),)
-    subject = _subject(audit_or_tally(audit, reading, *edges), kind, threshold)
-    named = _unknown_values(subject.tally, unknown)
-    return _filled(kind, replace(subject, unknown=named, below=selected == "below"))
+    subject = audit_or_tally(audit, reading, *edges)
+    if isinstance(subject, Audit) and threshold is not None:
+        step = "leave it out, or pass the tally instead of the audit"
+        raise UsageError(
+            Problem("threshold", "belongs to the audit already", f"{threshold:g}", step)
+        )
+    asked = DEFAULT if threshold is None else DEFAULT.but(threshold=threshold)
+    if isinstance(subject, Tally) and kind.by_category:
+        subject.grid.first_bin(asked.threshold)
+    elif isinstance(subject, Tally):
+        asked = asked.but(replicates=0, measures=kind.measures)
+        subject = measure(subject, question=asked, warn=False)
+    if isinstance(subject, Audit):
+        asked = subject.question
+    tally = subject if isinstance(subject, Tally) else subject.tally
+    values = _unknown_values(tally, unknown)
+    return _filled(kind, subject, asked.threshold, values, selected == "below")
 
 
 def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
@@ -373,30 +354,9 @@ def page_layouts(audit: Audit, held: dict[str, Any], unknown: Any = None) -> lis
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
     none = () if unknown is None else (unknown,)
-    asked = _Subject(tally, audit.threshold, audit, unknown=none, names=shown_names)
     return [
-        _filled(kind, replace(asked, audit=None) if kind.by_category else asked)
-        for kind in LAYOUTS.values()
+        _filled(kind, audit, audit.threshold, none, names=shown_names) for kind in LAYOUTS.values()
     ]
-
-
-def _subject(subject: Audit | Tally, kind: LayoutKind, threshold: float | None) -> _Subject:
-    """The tally and the threshold, with an audit if the layout shows one."""
-    if isinstance(subject, Tally):
-        threshold = check_threshold(0.5 if threshold is None else threshold)
-        if kind.by_category:
-            subject.grid.first_bin(threshold)
-            return _Subject(subject, threshold)
-        measures = kind.measures
-        audited = measure(subject, threshold=threshold, replicates=0, measures=measures, warn=False)
-        return _Subject(subject, threshold, audited)
-    if threshold is not None:
-        step = "leave it out, or pass the tally instead of the audit"
-        raise UsageError(
-            Problem("threshold", "belongs to the audit already", f"{threshold:g}", step)
-        )
-    audit = None if kind.by_category else subject
-    return _Subject(subject.tally, subject.threshold, audit)
 
 
 def _unknown_values(tally: Tally, unknown: Any) -> tuple[Any, ...]:
@@ -411,3 +371,136 @@ def _unknown_values(tally: Tally, unknown: Any) -> tuple[Any, ...]:
             step = "use one of these, with the same type, or leave it out if nobody is unknown"
             raise UsageError(Problem("unknown", "must be a category of the data", got, step))
     return tuple(values)
+
+
+def _filled(
+    kind: LayoutKind,
+    subject: Audit | Tally,
+    threshold: float,
+    unknown: tuple[Any, ...],
+    below: bool = False,
+    names: Names = names_of,
+) -> Layout:
+    """A layout from an audit, or from a tally if it is by category."""
+    tally = subject if isinstance(subject, Tally) else subject.tally
+    intervals = "No intervals were computed."
+    if kind.by_category:
+        tables = {
+            title: _categories(kind, part, threshold, unknown, below, names)
+            for title, part in _by_column(tally).items()
+        }
+    else:
+        audit = subject if isinstance(subject, Audit) else measure(subject, warn=False)
+        if not audit.measures.keys() >= set(kind.measures):
+            asked = audit.question.but(measures=kind.measures, replicates=0)
+            audit = measure(tally, question=asked, warn=False)
+        tables = {"Performance by group": _performance(kind, audit, names)}
+        if audit.intervals:
+            intervals = f"In brackets, {audit.intervals.confidence:.4g} intervals."
+    headings = {"name": "category" if kind.by_category else "group", "n": "n"}
+    headings |= {n: text.format(threshold=f"{threshold:g}") for n, text in kind.columns.items()}
+    selected = f"a score {'below' if below else 'of at least'} {threshold:g}"
+    said = {"selected": selected, "side": SIDES[below], "intervals": intervals}
+    return Layout(
+        kind.name,
+        kind.title,
+        kind.follows,
+        kind.since,
+        kind.as_of,
+        kind.covers_not,
+        {"threshold": threshold, "selected": SIDES[below]},
+        tuple(LayoutTable(title, headings, tuple(rows)) for title, rows in tables.items()),
+        tuple(note.format(**said) for note in kind.notes),
+        tally.backend,
+    )
+
+
+def _by_column(tally: Tally) -> dict[str, Tally]:
+    """A tally for each column of groups by itself, and then one for their intersections."""
+    widths = {len(parts_of(group)) for group in tally.groups}
+    named = tally.columns.get("group")
+    names = [named] if isinstance(named, str) else list(named or ["group"])
+    if max(widths) == 1 or len(widths) > 1:
+        return {f"By {names[0]}": tally}
+    parts = {}
+    for column in range(max(widths)):
+        title = names[column] if len(names) == max(widths) else f"column {column + 1}"
+        values: dict[Group, Group] = {g: parts_of(g)[column] for g in tally.groups}
+        parts[f"By {title}"] = tally.relabel(values)
+    return {**parts, f"Intersections of {' and '.join(names)}": tally}
+
+
+def _categories(
+    kind: LayoutKind,
+    tally: Tally,
+    threshold: float,
+    unknown: tuple[Any, ...],
+    below: bool,
+    names: Names,
+) -> list[Row]:
+    """The rows of the categories that are known, and one for all others."""
+    dropped = [g for g in tally.groups if any(part in unknown for part in parts_of(g))]
+    rows: list[Row] = []
+    if len(dropped) < len(tally.groups):
+        known = tally.drop(dropped) if dropped else tally
+        people = known.totals.n.sum(axis=1)
+        large = people >= LEAST_SHARE * tally.n
+        rates = {name: _rates(name, known, threshold, below) for name in kind.measures}
+        highest = {name: float(each[large].max()) for name, each in rates.items() if large.any()}
+        for index, (group, name) in enumerate(names(known.groups).items()):
+            row: Row = {"group": group, "name": name, "n": float(people[index])}
+            row |= {"share": row["n"] / tally.n, "left_out": not large[index]}
+            for column in kind.columns:
+                if column in rates:
+                    row[column] = float(rates[column][index])
+                elif column in RATIOS:
+                    # None if the category is too small, NaN if nobody at all is selected.
+                    of = RATIOS[column]
+                    top = highest[of] if large[index] else 0.0
+                    ratio = float(rates[of][index]) / top if top > 0 else math.nan
+                    row[column] = ratio if large[index] else None
+            rows.append(row)
+    count = tally.n - sum(row["n"] for row in rows)
+    others: Row = {"group": None, "name": "(unknown)", "n": count, "share": count / tally.n}
+    nothing = {**dict.fromkeys(kind.measures, math.nan), **dict.fromkeys(RATIOS, None)}
+    return [*rows, {**others, "left_out": True, **nothing}]
+
+
+def _rates(name: str, tally: Tally, threshold: float, below: bool) -> Floats:
+    """A rate of each group, with the people on one side of the threshold selected."""
+    row = MEASURES[name]
+    if row.is_plain:
+        above = row.of(tally.kinds(threshold))
+        return 1.0 - above if below else above
+    people = GroupedPeople.of_tally(tally, threshold)
+    if below:
+        # Scores 1 - h, with everybody else selected.
+        def mirrored(one: People) -> People:
+            return replace(
+                one,
+                level=people.levels - 1 - one.level,
+                selected=~one.selected,
+                wh=one.w - one.wh,
+                wh2=one.w - 2.0 * one.wh + one.wh2,
+            )
+
+        seen = replace(people, of=lambda group: mirrored(people.people(group)))
+    else:
+        seen = people
+    return np.array([row.estimated(seen, index).value for index in range(len(tally.groups))])
+
+
+def _performance(kind: LayoutKind, audit: Audit, names: Names) -> list[Row]:
+    """The measures of each group and of everybody, with intervals."""
+    events = audit.tally.totals.n[:, 1]
+    numbers = [*audit.groups.values(), audit.overall]
+    labels = [*names(audit.groups).items(), (None, "all")]
+    rows = []
+    for (group, name), one, positives in zip(labels, numbers, [*events, events.sum()], strict=True):
+        row: Row = {"group": group, "name": name, "n": one.n, "events": float(positives)}
+        for each in kind.measures:
+            row[each] = one[each]
+            if each in one.intervals:
+                row[f"{each}_low"], row[f"{each}_high"] = one.intervals[each]
+        rows.append(row)
+    return rows

@@ -14,7 +14,7 @@ from isocost.measures.audit import Audit
 from isocost.typing import Floats
 
 LABEL = 4
-"""How wide the numbers left of the vertical axis are."""
+"""The width of the numbers left of the vertical axis."""
 
 _BRAILLE = 0x2800
 
@@ -88,7 +88,7 @@ class Canvas:
         self._marks: dict[tuple[int, int], tuple[str, str]] = {}
 
     def _dots_at(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Where points are, in dots from the upper left; may lie outside."""
+        """The places of points, in dots from the upper left; they may lie outside."""
         w = self.window
         across = (x - w.left) / (w.right - w.left) * (2 * self.width - 1)
         down = (w.top - y) / (w.top - w.bottom) * (4 * self.height - 1)
@@ -176,7 +176,7 @@ _FINE = _Pen("●▲■◆★", "○△□◇☆", "×", "█", "▒", "┄", "�
 _ASCII = _Pen("ABCDE", "abcde", "x", "#", "=", ".", "]", "|")
 
 CHARACTERS = "".join(vars(_FINE).values()) + "⣿│└─╌…"
-"""What an encoding must have for the fine drawing."""
+"""The characters that an encoding must have for the fine drawing."""
 
 
 def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = False) -> Text:
@@ -247,7 +247,7 @@ def _goal(audit: Audit) -> float:
 
 
 def _goal_name(audit: Audit, names: dict[Group, str]) -> str:
-    """What is aimed at, in words."""
+    """The cost that is aimed at, in words."""
     reach = audit.feasibility
     less = f", less {reach.tolerance:g}" if reach.tolerance else ""
     return f"{_goal(audit):.4f}, the cost of {names[reach.target_group]}{less}"

@@ -1,4 +1,4 @@
-"""Whether a report still says what was computed: the page is made again from what it holds.
+"""Verification of a report: the page is made again from what it holds.
 
 Everything on a page follows from its tally and from how it was made, and both are embedded in it.
 So a changed digit, word, style or script differs from the page made again, and so does all that
@@ -264,7 +264,7 @@ class _Page(HTMLParser):
 
 @dataclass
 class _Counter:
-    """How many numbers were compared, and whether words are compared too."""
+    """Numbers compared so far; ``exact`` is true if words are compared too."""
 
     exact: bool
     numbers: int = 0
