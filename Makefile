@@ -9,7 +9,7 @@ TESTING := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1
 # Otherwise each process that a test starts compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test mutants test-minimum test-floors test-integrations lint lint-python lint-types lint-page bench docs gallery reproduce reproduce-full format clean
+.PHONY: demo test mutants test-minimum test-floors test-integrations test-offers lint lint-python lint-types lint-page bench docs gallery reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -33,6 +33,10 @@ test-integrations: .venv-integrations/.installed
 	    apt-get update --quiet=2 && \
 	    apt-get install --quiet=2 --yes --no-install-recommends r-base-core r-cran-digest > /dev/null; fi
 	.venv-integrations/bin/python -m pytest tests/integrations
+
+# One question, one answer at every door, on 40 random data sets instead of 8; about two minutes.
+test-offers: .venv/.dev
+	$(TESTING) ISOCOST_OFFERS=40 $(BIN)/python -m pytest --numprocesses $(WORKERS) tests/test_offers.py
 
 # How much the tests notice: branch coverage, and 200 places broken one at a time; about an hour.
 mutants: .venv/.dev .venv/.data

@@ -17,7 +17,7 @@ import numpy as np
 import isocost as ic
 from benchmarks.timing import best, peak, sample, shown
 from isocost.examples import compas
-from isocost.rows import Row
+from isocost.rules import Row
 
 PEERS = Path(".venv-peers/bin/python")
 

@@ -45,7 +45,7 @@ def make(path: Path, rows: int) -> None:
 def rule() -> object:
     """Half of the groups are withheld in part."""
     import isocost as ic
-    from isocost.rows import Row
+    from isocost.rules import Row
 
     names = tuple(f"group {i}" for i in range(GROUPS))
     rows = tuple(

@@ -22,6 +22,7 @@ import numpy as np
 
 import isocost as ic
 from benchmarks.coverage import Beta, Floats, table
+from isocost.question import FIELDS
 from isocost.repairs.registry import REPAIRS
 from isocost.repairs.unseen import NUMBERS, Yardstick
 
@@ -118,11 +119,12 @@ def run(job: Job) -> dict[str, Floats]:
         tally = case.draw(rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rule = REPAIRS[case.method].make_with(tally, **case.settings)
+            asked = ic.Question(**{n: v for n, v in case.settings.items() if n in FIELDS})
+            rule = REPAIRS[case.method].rule(tally, asked, **case.settings)
             found = ic.unseen(tally, rule, replicates, seed=len(every["truth"]))
         for name in ("fitted", "expected", "limit"):
             every[name].append([getattr(getattr(found, number), name) for number in NUMBERS])
-        truth = Yardstick.of(tally, rule).numbers(population, rule)
+        truth = Yardstick.of(tally, rule, asked).numbers(population, rule)
         every["truth"].append(truth[: len(NUMBERS)])
     result = {name: np.array(values) for name, values in every.items()}
     # As cases finish, so that a run that is interrupted leaves something.

@@ -9,7 +9,8 @@ import numpy as np
 from isocost.costs import as_cost
 from isocost.measures.feasibility import feasibility
 from isocost.measures.rates import group_costs
-from isocost.repairs.compare import Compared, compare
+from isocost.repairs.compare import compare
+from isocost.repairs.offers import Compared
 from isocost.tallies import Tally
 from reproduction.people import Column, People, Split
 from reproduction.study import HEALTH, REPAIRS, Experiment, Study, fit_rules

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scipy.stats import spearmanr
 
-from isocost.measures.two_costs import trade_off
+from isocost.measures.bounds import trade_off
 from reproduction.beyond import RepairSummary
 from reproduction.claims import UNDECIDED
 from reproduction.rerun import Reproduction, StudyResult

@@ -20,6 +20,7 @@ from isocost.errors import DataError, IsocostWarning
 from isocost.measures import rates
 from isocost.measures.feasibility import feasibility
 from isocost.measures.table import MEASURES
+from isocost.question import Question
 from isocost.repairs import registry
 from isocost.rules import Rule
 from isocost.tallies import Tally
@@ -99,9 +100,7 @@ REPAIRS: Mapping[str, Mapping[str, Any]] = {
 
 def repaired_by(name: str, tally: Tally, cost: str) -> Rule:
     """The rule of one of :data:`REPAIRS`, whether or not the data support it."""
-    repair = registry.REPAIRS[name]
-    settings = {"cost": cost} if repair.goal == "cost" else {}
-    return repair.make_with(tally, **settings, **REPAIRS[name])
+    return registry.REPAIRS[name].rule(tally, Question(cost), **REPAIRS[name])
 
 
 PAPER_REPAIRS = ("withhold", "odds")

@@ -18,8 +18,8 @@ from isocost.plots import (
     PredictiveValuesDisplay,
     ReliabilityDisplay,
 )
-from isocost.reports.offers import compact
 from isocost.reports.payload import payload
+from isocost.reports.repair_tables import compact
 
 
 def nested(depth):

@@ -62,7 +62,7 @@ def test_the_examples_of_the_help_run(capsys):
     for name in [*first, *(n for n in COMMANDS if n not in (*first, "serve", "demo", "doctor"))]:
         word, *arguments = shlex.split(COMMANDS[name].example)
         assert (word, arguments[0]) == ("isocost", name)
-        quick = ["--replicates", "20"] if name in ("fit", "compare") else []
+        quick = ["--remakes", "20"] if name in ("fit", "compare") else []
         run(capsys, *arguments, *quick)
     assert Path("repaired.csv").exists()
 

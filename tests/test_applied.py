@@ -10,7 +10,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli.app import main
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, columns_of, session_of
 
 pd = pytest.importorskip("pandas")

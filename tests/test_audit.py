@@ -62,8 +62,8 @@ def test_print_is_a_table_a_person_can_read():
     assert max(map(len, lines)) <= 80
     assert " ".join(lines).startswith(
         "People who turned out negative were given an average score of 45\u00a0% if "
-        "African-American, 36\u00a0% if Caucasian. No repair can make that equal and keep scores "
-        "meaning what they say. Get better scores for African-American"
+        "African-American, 36\u00a0% if Caucasian. No repair can close this gap and keep "
+        "the scores calibrated. Improve the scores of African-American"
     )
     first = lines.index("Audit of 6,150 rows; cost fpr, threshold 0.5; 0.95 intervals")
     assert "generalized FPR  0.4475 [.440, .455]  0.3600 [.353, .368]  0.4078 [.402, .413]" in lines
@@ -154,9 +154,9 @@ def test_equal_costs_are_not_warned_of():
 
 def test_advice_when_infeasible_names_what_can_be_had():
     advice = ic.audit(compas(), "fpr").advice
-    assert "No repair can make that equal" in advice.split("\n")[0]
+    assert "No repair can close this gap" in advice.split("\n")[0]
     assert (
-        "Get better scores for African-American, or accept a difference of 5.39 points." in advice
+        "Improve the scores of African-American, or accept a difference of 5.39 points." in advice
     )
     assert "fall to 39.4\u00a0%, or with a tolerance of 0.0539" in advice
     assert "reconcile keeps scores calibrated" in advice
@@ -170,8 +170,9 @@ def test_advice_when_feasible_says_what_it_does_to_whom():
     assert "making scores worse for group 0" in result.advice
     assert f"a coin would replace the score of {share}" in result.advice
     low, high = (f"{100 * end:.1f}\u00a0%" for end in result.intervals.alpha[0])
-    assert f"truly needed could be anything from {low} to {high}." in result.advice
-    assert ("leaves the decisions at 0.5 alone" in result.advice) == result.coarsenable
+    assert f"has a 95\u00a0% interval of {low} to {high}." in result.advice
+    coarsens = result.offers["coarsen"].rule is not None
+    assert ("leaves the decisions at 0.5 alone" in result.advice) == coarsens
 
 
 def test_a_difference_beyond_chance_may_be_within_reach_of_the_tolerance():

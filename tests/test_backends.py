@@ -8,7 +8,7 @@ import pytest
 
 import isocost as ic
 from isocost.engines.lazy import _NATIVE, limit
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, by_id, columns_of, session_of
 

@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 import isocost as ic
 from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import log_of
-from isocost.repairs.maps import (
+from isocost.repairs.recalibrate import (
     CLIP,
     SHRINKAGE,
     BetaMap,

@@ -9,7 +9,7 @@ import pytest
 
 import isocost as ic
 from isocost.checks import check_written
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 
 DATA = sample(200, groups=2)

@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.cli.app import main
-from isocost.rows import Row
+from isocost.rules import Row
 
 RULE = ic.Rule(
     ("a", "b"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,9 +16,14 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.repairs.coarsen import _on_its_side, coarsen, decision_limit
-from isocost.rows import Row, moved
+from isocost.repairs.coarsen import _on_its_side
+from isocost.rules import Row, moved
 from tests.conftest import DATA, measured
+
+coarsen, decision_limit, feasibility = (
+    partial(one, min_group=0) for one in (ic.coarsen, ic.decision_limit, ic.feasibility)
+)
+"""Tests have few people: no group is left out for its size."""
 
 CLOSE = 1e-9
 
@@ -40,7 +46,7 @@ def make(seed, groups=2, n=200, bins=64, weighted=False, spread=3.0, levels=None
 
 
 def cost_of(tally, cost):
-    return ic.feasibility(tally, cost).costs
+    return feasibility(tally, cost).costs
 
 
 def bin_sums(tally, group):
@@ -160,7 +166,7 @@ some_thresholds = st.sampled_from([(), (0.5,), (0.25, 0.5, 0.7)])
 @settings(max_examples=50, deadline=None)
 @given(tallies, costs, some_thresholds, st.sampled_from([0.0, 0.02]))
 def test_promises_hold_when_decisions_may_change(tally, cost, thresholds, tolerance):
-    asked = ic.feasibility(tally, cost, tolerance)
+    asked = feasibility(tally, cost, tolerance)
     if not asked.feasible:
         tolerance = asked.smallest_tolerance + 1e-6
     rule = coarsen(tally, cost, thresholds, tolerance, allow_decision_changes=True)
@@ -176,7 +182,7 @@ def test_no_decision_changes_and_the_refusal_is_right(tally, cost, thresholds, t
     present = cost_of(tally, cost)
     goal = max(present.values()) - tolerance
     short = [g for g in tally.groups if present[g] < goal - CLOSE and limits[g] < goal - CLOSE]
-    if not ic.feasibility(tally, cost, tolerance).feasible:
+    if not feasibility(tally, cost, tolerance).feasible:
         with pytest.raises(ic.InfeasibleError):
             coarsen(tally, cost, thresholds, tolerance)
     elif short:
@@ -367,7 +373,7 @@ def test_a_share_of_positives_on_the_wrong_side_is_a_decision_change():
 def test_infeasible_is_like_withholding():
     with pytest.raises(ic.InfeasibleError) as caught:
         coarsen(compas(), "fnr")
-    assert "accept tolerance=0.0407 or more" in str(caught.value)
+    assert "accept tolerance=0.08 or more" in str(caught.value)
     assert caught.value.feasibility.unreachable == ("African-American",)
     with pytest.warns(ic.InfeasibleWarning, match="differ by 0.0407"):
         rule = coarsen(compas(), "fnr", infeasible="closest", allow_decision_changes=True)
@@ -518,7 +524,6 @@ def test_weights_count():
     [
         ({"thresholds": (0.123,)}, "thresholds: must be an edge of the tally"),
         ({"thresholds": (1.5,)}, "thresholds: must be a number strictly between 0 and 1"),
-        ({"thresholds": None}, "thresholds: must be a number strictly between 0 and 1"),
         ({"tolerance": -1}, "tolerance: must be a number that is at least 0"),
         ({"infeasible": "no"}, 'infeasible: must be "raise" or "closest"'),
         ({"minimize": "median"}, 'minimize: must be "largest" or "mean"'),
@@ -647,16 +652,16 @@ def test_income_holds_on_other_people_nearly_as_well_as_withholding(scored_folde
     random = np.random.default_rng(20)
     gaps = {"coarsen": [], "withhold": []}
     # Without asking whether the data support it, which takes longer than the rules.
-    makers = {name: ic.REPAIRS[name].unheeding for name in gaps}
+    makers = {name: ic.REPAIRS[name].rule for name in gaps}
     for _ in range(200):
         chosen = random.random(len(table)) < 0.5
         fit, check = (ic.tally({k: v[part] for k, v in data.items()}) for part in (chosen, ~chosen))
         # Equal costs, or as near as leaves every decision alone (needed in a few splits).
         limits = decision_limit(fit, "fnr")
-        target = ic.feasibility(fit, "fnr").target_cost
+        target = feasibility(fit, "fnr").target_cost
         tolerance = max(0.0, target - min(limits.values()) + 1e-9)
         for name, maker in makers.items():
-            rule = maker(fit, "fnr", tolerance=tolerance)
+            rule = maker(fit, ic.Question("fnr", tolerance=tolerance))
             changed = {row.group for row in rule.rows}
             after = rule.expected(check)
             levels = [levels_of(after, i) for i, g in enumerate(after.groups) if g in changed]

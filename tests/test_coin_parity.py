@@ -7,7 +7,7 @@ import isocost as ic
 from isocost.coin import coins
 from isocost.engines.frames import as_frame
 from isocost.engines.lazy import Guard, guarded
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.coin_vectors import NUMBERS, SALT, TEXTS, by_hashlib
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, columns_of, session_of
 

@@ -62,7 +62,7 @@ def check_all(commands, path, folder):
         program, *words = shlex.split(command)
         assert program == "isocost"
         # The rule is made again less often, which takes most of the time.
-        less = ["--replicates", "20"] if words[0] == "fit" else []
+        less = ["--remakes", "20"] if words[0] == "fit" else []
         done = processes.run(*words, *less, cwd=alone)
         assert done.returncode in (0, 1), (command, done.stderr)
         assert "must name" not in done.stderr
@@ -98,9 +98,6 @@ def test_the_commands_of_an_audit_run(tmp_path, groups):
     assert "positive: 'yes'" in done.stderr
     commands = commands_in(done.stdout)
     assert all("--positive=yes" in command for command in commands)
-    # Small groups are left out of rules, and those that were left out stay so.
-    fits = [command for command in commands if "fit" in command]
-    assert all(("Tiny" in one) or groups == "both" for one in fits)
     check_all(commands, path, tmp_path)
     # No line ends within a command.
     assert len(PRINTED.findall(done.stdout)) == done.stdout.count("isocost ")
@@ -113,8 +110,8 @@ def test_the_commands_of_compare_fit_and_plan_run(tmp_path, kind, groups):
     options = ["--scale", "percent", "--weight", "weight", "--cost", "fpr", *GROUPS[groups]]
     printed = ""
     for command, *more in (
-        ["compare", "--replicates", "10"],
-        ["fit", "--method", "withhold", "--replicates", "10", "-o", "x.json"],
+        ["compare", "--remakes", "10"],
+        ["fit", "--method", "withhold", "--remakes", "10", "-o", "x.json"],
         ["plan"],
     ):
         done = processes.run(command, path.name, *options, *more, cwd=tmp_path)
@@ -162,7 +159,7 @@ def test_a_tally_made_without_groups_can_be_named_in_commands(tmp_path):
     lines = re.findall(r"isocost fit t\.json.*?-o \w+\.json", done.stdout)
     assert lines
     for line in lines:
-        made = processes.run(*shlex.split(line)[1:], "--replicates", "20", cwd=tmp_path)
+        made = processes.run(*shlex.split(line)[1:], "--remakes", "20", cwd=tmp_path)
         assert made.returncode in (0, 1), made.stderr
 
 

@@ -33,12 +33,12 @@ def test_the_file_sets_options_and_the_command_line_wins(folder, capsys):
     code, out, err = run(capsys, *AUDIT)
     assert code == 1
     found = json.loads(out)
-    assert (found["cost"]["fp"], found["cost"]["fn"]) == (1.0, 0.0)
-    assert found["threshold"] == 0.3
+    assert (found["question"]["cost"]["fp"], found["question"]["cost"]["fn"]) == (1.0, 0.0)
+    assert found["question"]["threshold"] == 0.3
     assert err.startswith("isocost.toml sets --score, --cost, --fail-above, --threshold.\n")
     code, out, err = run(capsys, *AUDIT, "--threshold", "0.4", "--fail-above", "0.5")
     assert code == 0
-    assert json.loads(out)["threshold"] == 0.4
+    assert json.loads(out)["question"]["threshold"] == 0.4
 
 
 def test_a_named_file_and_the_table_of_a_project(folder, capsys):

@@ -10,12 +10,13 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.promises import Promise
 from isocost.repairs.counsel import reason_on
-from isocost.repairs.registry import REPAIRS, advised
+from isocost.repairs.offers import Offer
+from isocost.rules import Promise
+from isocost.verdict.judgement import Findings, judge
 from tests.processes import run
 
-SETTINGS = {"cost": "fpr", "tolerance": 0.0, "threshold": 0.5}
+FPR = ic.Question("fpr")
 
 
 def population(shapes, sizes, shift=0.0, seed=0):
@@ -49,22 +50,23 @@ def test_functions_warn_and_write_a_note(make, data, warning, text):
             rule = make(tally, "fpr", infeasible="closest")
         assert caught[0].filename == __file__
         assert text in rule.notes[-1]
-        repair = REPAIRS[rule.method]
         with pytest.raises(ic.NotAdvisedError, match=text):
-            advised(repair, tally, {**SETTINGS, "infeasible": "closest"})
+            Offer(rule.method, tally, FPR, {"infeasible": "closest"}).advised()
 
 
-def test_a_group_of_four_does_not_make_a_rule(tmp_path):
+def test_a_group_of_four_keeps_its_scores_and_every_printed_command_works(tmp_path):
     few = {"score": [0.3, 0.4, 0.5, 0.2], "label": [0, 1, 0, 1], "group": [9] * 4}
     both = {name: np.concatenate([APART[name], few[name]]) for name in few}
     tally = ic.tally(both)
-    advice = ic.audit(tally, "fpr").advice
-    assert 'ic.withhold(tally.select(audit.compared), "fpr")' in advice
-    with pytest.warns(ic.UncertainWarning, match=r"Too few people to make a rule from: group 9 \("):
-        ic.withhold(tally, "fpr", tolerance=0.07)
-    # The four would make it infeasible; what can be established comes first.
-    with pytest.raises(ic.NotAdvisedError, match=r"leave them out \(tally.drop\)"):
-        advised(REPAIRS["withhold"], tally, SETTINGS)
+    assert 'ic.withhold(tally, "fpr")' in ic.audit(tally, "fpr").advice
+    rule = ic.withhold(tally, "fpr", tolerance=0.07)
+    assert (rule.fitted, rule.groups) == ((0, 1), (0, 1, 9))
+    assert rule.notes == (
+        "Not compared, and left with the scores that they have: group 9 (too few).",
+    )
+    # The four alone would make it infeasible: with min_group=0 they take part.
+    with pytest.raises(ic.InfeasibleError):
+        ic.withhold(tally, "fpr", min_group=0)
     path = tmp_path / "my data.csv"
     rows = zip(*both.values(), strict=True)
     path.write_text("score,label,group\n" + "\n".join(f"{h:.4f},{y},{g}" for h, y, g in rows))
@@ -72,10 +74,8 @@ def test_a_group_of_four_does_not_make_a_rule(tmp_path):
     said = " ".join(done.stdout.split())
     commands = re.findall(r"\((isocost fit [^()]*)\)", said)
     assert len(commands) == 4
-    assert all("--drop-group=9" in command for command in commands)
-    # Each works as it is printed; less is asked about new people, for time.
     for command in commands:
-        done = run(*shlex.split(command)[1:], "--replicates", "10", cwd=tmp_path)
+        done = run(*shlex.split(command)[1:], "--remakes", "10", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
 
@@ -83,7 +83,7 @@ def test_a_group_of_four_does_not_make_a_rule(tmp_path):
 def test_nothing_is_said_where_the_data_support_it():
     assert ic.withhold(ic.tally(APART), "fpr").notes == ()
     assert ic.reconcile(compas()).rows
-    assert advised(REPAIRS["withhold"], ic.tally(APART), SETTINGS).rows
+    assert Offer("withhold", ic.tally(APART), FPR).advised().rows
 
 
 @pytest.mark.filterwarnings("error::isocost.IsocostWarning")
@@ -94,9 +94,9 @@ def test_a_rule_that_gives_up_calibration_does_not_ask_for_it():
 
 def test_what_is_not_established_is_not_called_infeasible():
     with pytest.raises(ic.NotAdvisedError, match="too little data"):
-        advised(REPAIRS["withhold"], ic.tally(NOISE), SETTINGS)
+        Offer("withhold", ic.tally(NOISE), FPR).advised()
     with pytest.raises(ic.InfeasibleError):
-        advised(REPAIRS["withhold"], compas(), SETTINGS)
+        Offer("withhold", compas(), FPR).advised()
 
 
 def test_remaking_does_not_warn_and_keeps_the_doubt():
@@ -108,8 +108,8 @@ def test_remaking_does_not_warn_and_keeps_the_doubt():
         warnings.simplefilter("ignore", ic.InfeasibleWarning)
         assert rule.remake(ic.tally(NOISE)) == rule
         names = {0: "first"}
-        merged = ic.withhold.__wrapped__(
-            ic.tally(NOISE).relabel(names), "fpr", infeasible="closest"
+        merged = ic.REPAIRS["withhold"].rule(
+            ic.tally(NOISE).relabel(names), FPR, infeasible="closest"
         )
         assert merged.unmerged(names).remake(ic.tally(NOISE)).notes == rule.notes
 
@@ -126,7 +126,7 @@ def test_the_command_refuses_unless_told_otherwise(tmp_path):
     assert "not established that groups differ in cost" in done.stderr
     assert "--anyway" in done.stderr
     assert not rule.exists()
-    done = run(*fit, "--anyway", "--replicates", "20")
+    done = run(*fit, "--anyway", "--remakes", "20")
     assert done.returncode == 0
     support, unseen = json.loads(rule.read_text())["notes"][-2:]
     assert "not established" in support
@@ -169,8 +169,16 @@ def test_the_reason_is_that_of_an_audit():
         threshold = (0.5, 0.3)[seed % 2]
         promise = Promise(limits, limits, calibrated, False, threshold)
         audit = ic.audit(tally, cost or "fnr", threshold, tolerance=max(limits.values()))
-        expected = audit.verdict_on(*equal, calibrated=calibrated).reason
-        reason = reason_on(tally, promise, cost)
+        lows = [audit.intervals.disparities[name][0] for name in equal]
+        findings = Findings(
+            groups=audit.verdict.findings.groups,
+            gap_low=max(map(audit.gap_floor, audit.compared)) if calibrated else 0.0,
+            difference=max(audit.disparities[name].difference for name in equal),
+            difference_low=max(lows),
+            tolerance=max(limits.values()),
+        )
+        expected = judge(findings).reason
+        reason = reason_on(tally, promise, audit.question)
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
         seen.add(reason)
     assert seen >= COUNTED | {"repair"}

@@ -9,7 +9,7 @@ import isocost as ic
 from isocost.cli.app import main
 from isocost.engines.dialects import DIALECTS
 from isocost.engines.sql import dbt_macro
-from isocost.rows import Row
+from isocost.rules import Row
 
 TRAPS = ["{{ x }}", "{% endmacro %}", "{# x #}", "{{{", "}}", '"isocost relation"', "a{", "it's {%"]
 

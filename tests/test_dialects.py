@@ -10,7 +10,7 @@ from sqlglot import exp
 
 import isocost as ic
 from isocost.engines.dialects import DIALECTS, dialect_named
-from isocost.rows import Row
+from isocost.rules import Row
 from tests import warehouse
 
 RULE = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "by hand")

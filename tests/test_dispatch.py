@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 
 DATA = sample(3_000, groups=3, weighted=True)

@@ -37,7 +37,7 @@ MADE_WITH = {
     "PredictiveValuesDisplay": {"threshold": 0.37},
     "ReconcilableDisplay": {"thresholds": [0.37, 0.5]},
     "ReliabilityDisplay": {"replicates": 20},
-    "RepairPlanDisplay": {"method": "odds", "threshold": 0.37, "replicates": 20},
+    "RepairPlanDisplay": {"method": "odds", "threshold": 0.37, "remakes": 20},
 }
 EVERY = pytest.mark.parametrize("name", plots.__all__)
 

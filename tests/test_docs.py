@@ -33,7 +33,7 @@ def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
         exec(compile(block, page.name, "exec"), names)
     if page.name == "README.md":
         printed = " ".join(capsys.readouterr().out.split())
-        assert "No repair can make that equal" in printed
+        assert "No repair can close this gap" in printed
         assert "0.0538" in printed
         assert (tmp_path / "rule.json").exists()
 

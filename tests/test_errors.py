@@ -80,7 +80,6 @@ def calls():
     yield lambda: ic.coarsen(tally, "fpr", tolerance=0.06), "pass allow_decision_changes=True to"
     yield lambda: ic.reconcile(tally, levels=1), 'use levels="auto", the default'
     yield lambda: ic.reconcile(tally, floor={"fpr": 1}), 'example floor={"selection_rate": 0.1}'
-    yield lambda: ic.reconcile(tally, equal="fnr", cost="fpr"), 'equal=("fpr", "cost"), cost="'
     yield lambda: ic.tally({"scores": [1]}), 'did you mean score="scores"?'
     yield lambda: ic.tally({"score": [1], "label": [1], "group": [None]}), 'missing_group="unknown"'
     yield lambda: ic.withhold(ic.tally(score=[0, 1], label=[1, 1], group=[0, 1])), "(tally.relabel)"

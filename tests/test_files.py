@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import populations, sample
 
 DATA = sample(2_000, groups=3, weighted=True)

@@ -23,7 +23,7 @@ import isocost as ic
 from isocost.engines.files import Source
 from isocost.engines.kinds import FileReading, _memory, _size, find_files
 from isocost.grid import Grid
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 
 ISOCOST = str(Path(sys.executable).with_name("isocost"))

@@ -21,15 +21,18 @@ import isocost as ic
 from isocost.errors import speaking
 from isocost.examples import compas
 from isocost.readings import SHELL
-from isocost.repairs.deferral import DeferralProgram, assigned
-from isocost.repairs.levels import ScoreLevels, score_levels
+from isocost.repairs.hand_over import DeferralProgram, assigned
+from isocost.repairs.lp import ScoreLevels, score_levels
 from isocost.repairs.review import explained
-from isocost.rows import Row
+from isocost.rules import Row
 from isocost.verdict.sentences import round_up
 from tests.conftest import sample
 
-make = ic.REPAIRS["hand_over"].unheeding
-"""Without asking whether the data support it, which takes longer than the rule."""
+
+def make(tally, share=0.25, **options):
+    """Without asking whether the data support it, which takes longer than the rule."""
+    return ic.REPAIRS["hand_over"].rule(tally, ic.Question(min_group=0), share=share, **options)
+
 
 RATES = ("fpr", "fnr", "ppv", "npv", "selection_rate", "accuracy", "base_rate", "brier")
 
@@ -451,7 +454,7 @@ def test_compared_planned_watched_and_unseen(compas_rule):
     )
     unknown = ic.Tally(after.grid, after.groups, after.cells)
     assert "not watched" in " ".join(ic.watch(compas_rule, [unknown]).notes)
-    found = ic.unseen(compas(), compas_rule, replicates=10)
+    found = ic.unseen(compas(), compas_rule, remakes=10)
     assert found.rate_difference.fitted < 1e-9 < found.rate_difference.expected < 0.06
     assert found.handed_over.fitted == pytest.approx(0.25)
     assert "handed over" in repr(found)

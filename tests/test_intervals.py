@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_noise, levels_of
-from isocost.measures.intervals import disparity_intervals, intervals
-from isocost.measures.margins import (
+from isocost.measures.intervals import (
     difference,
+    disparity_intervals,
     fold,
+    intervals,
     mean_interval,
     mean_of,
     means_of,
@@ -23,10 +24,14 @@ from isocost.measures.margins import (
     score_interval,
     size_interval,
     skewed_interval,
-    wilson,
 )
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES, chosen_measures, cost_row
+
+
+def wilson(share, rows, z):
+    return score_interval(share, share * (1.0 - share), rows, (0.0, 1.0), z)
+
 
 NAMES = {*chosen_measures().rows, "share", "cost", "trivial_cost"}
 GAPS = {name for name in NAMES if name.startswith("calibration_gap")} - {"calibration_gap_bound"}

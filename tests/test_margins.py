@@ -7,9 +7,14 @@ import pytest
 from scipy.stats import norm, studentized_range
 
 import isocost as ic
-from isocost.measures import margins
-from isocost.measures.intervals import intervals
-from isocost.measures.margins import CostBounds, range_interval, range_quantile
+from isocost.measures.intervals import (
+    CostBounds,
+    _spread_within,
+    alpha_intervals,
+    intervals,
+    range_interval,
+    range_quantile,
+)
 
 
 def drawn(shapes, sizes, seed):
@@ -31,9 +36,9 @@ def test_the_spread_of_normal_variates(weight):
     z, u = rng.standard_normal((200_000, 3)), rng.standard_normal((200_000, 5))
     spread = np.sqrt(weight) * z.max(axis=1) - np.sqrt(1 - weight) * u.min(axis=1)
     sizes = np.array([1.0, 2.0, 3.0])
-    within = margins._spread_within(sizes, 3, 5, weight)
+    within = _spread_within(sizes, 3, 5, weight)
     assert within == pytest.approx([(spread <= size).mean() for size in sizes], abs=0.005)
-    one = margins._spread_within(sizes, 1, 1, weight)
+    one = _spread_within(sizes, 1, 1, weight)
     assert one == pytest.approx(norm.cdf(sizes), abs=1e-4)
 
 
@@ -79,11 +84,11 @@ def test_alpha_solves_its_quadratic_equation():
     cost = np.array([[0.40, 0.38, 0.42], [0.30, 0.28, 0.32]])
     trivial = np.array([[0.55, 0.53, 0.57], [0.50, 0.47, 0.53]])
     bounds = CostBounds(cost, trivial, np.zeros(2), 0.0, 0.95, 1000)
-    low, high = margins.alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[1]
+    low, high = alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[1]
     for a, half, side in ((low, 0.02, 1.0), (high, 0.02, -1.0)):
         error = np.sqrt(half**2 + (1 - a) ** 2 * 0.02**2 + a**2 * 0.03**2)
         assert 0.40 - (1 - a) * 0.30 - a * 0.50 == pytest.approx(side * error)
-    assert margins.alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[0] == (0.0, 0.0)
+    assert alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[0] == (0.0, 0.0)
 
 
 def test_a_range_is_at_most_what_is_possible():

@@ -197,8 +197,8 @@ def test_every_command_that_counts_takes_it(people, tmp_path, command):
     refused = processes.run(command, "d.csv", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--drop-missing drops them" in refused.stderr
-    more = {"fit": ["--anyway", "--method", "odds", "--replicates", "10"]}.get(command, [])
-    more += ["--replicates", "10"] if command == "compare" else []
+    more = {"fit": ["--anyway", "--method", "odds", "--remakes", "10"]}.get(command, [])
+    more += ["--remakes", "10"] if command == "compare" else []
     done = processes.run(command, "d.csv", "--drop-missing", *more, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert SAID in done.stderr

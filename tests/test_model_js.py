@@ -21,12 +21,12 @@ from isocost.cells import (
 from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.groups import to_json
-from isocost.measures.margins import wilson
-from isocost.repairs.compare import changes
+from isocost.measures.intervals import score_interval
 from isocost.repairs.counsel import summary_of
-from isocost.reports.offers import compact, given_repairs
+from isocost.repairs.offers import changes
 from isocost.reports.payload import held_tally, payload, safe_group
-from isocost.rows import Row
+from isocost.reports.repair_tables import compact, given_repairs
+from isocost.rules import Row
 from tests.conftest import DATA, measured, sample
 
 ANSWERS = Path(__file__).parent / "js" / "answers.js"
@@ -178,9 +178,8 @@ class Case:
     def withheld(self):
         """The rule that Python makes, or None where it is not feasible."""
         try:
-            return ic.REPAIRS["withhold"].make_with(
-                self.tally, cost=self.cost, tolerance=self.tolerance
-            )
+            asked = ic.Question(self.cost, tolerance=self.tolerance, min_group=0)
+            return ic.REPAIRS["withhold"].rule(self.tally, asked)
         except ic.InfeasibleError:
             return None
 
@@ -362,7 +361,8 @@ def test_reliability(cases):
                 same(point["n"], cells.n[inside].sum(), case.name)
                 same(point["mean_score"], cells.wh[inside].sum() / w, case.name)
                 same(point["mean_label"], share, case.name)
-                low, high = wilson(float(share), float(w * w / w2), 1.959963984540054)
+                p, n, z = float(share), float(w * w / w2), 1.959963984540054
+                low, high = score_interval(p, p * (1.0 - p), n, (0.0, 1.0), z)
                 same(point["low"], low, case.name)
                 same(point["high"], high, case.name)
             assert sum(point["n"] for point in points) == pytest.approx(cells.n.sum())

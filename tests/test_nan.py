@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 
 duckdb = pytest.importorskip("duckdb")
 pa = pytest.importorskip("pyarrow")

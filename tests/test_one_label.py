@@ -109,7 +109,7 @@ def test_repairs_leave_them_out_and_keep_their_scores(sample, name):
     assert not np.array_equal(after, rows["score"])
     assert ic.Rule.from_json(rule.to_json()) == rule
     assert rule.remake(tally).fitted == rule.fitted
-    expected = ic.unseen(tally, rule, replicates=10)
+    expected = ic.unseen(tally, rule, remakes=10)
     assert plain(expected)
     assert not math.isnan(expected.cost_difference.expected)
     watched = ic.watch(rule, [rule.expected(tally), tally], measures="decisions")
@@ -132,7 +132,7 @@ def test_rules_side_by_side(sample):
 
 def test_every_repair_of_a_comparison_is_tried():
     tally = ic.tally(rows_of(2)[0])
-    found = ic.compare(tally, cost="fnr", replicates=10)
+    found = ic.compare(tally, cost="fnr", remakes=10)
     assert plain(found)
     assert {*found.rules, *found.not_made} == {"original", *ic.REPAIRS}
 
@@ -153,7 +153,7 @@ def test_a_cost_per_group():
     assert rule.remake(tally).rows == rule.rows
     assert plain(ic.compare(tally, [rule]))
     assert plain(ic.bounds(tally, cost, cost))
-    assert plain(ic.unseen(tally, rule, replicates=10))
+    assert plain(ic.unseen(tally, rule, remakes=10))
     with pytest.raises(ic.UsageError, match="a cost per group must name each group"):
         ic.withhold(tally, cost.among(rule.fitted))
 
@@ -323,7 +323,7 @@ def test_commands(tmp_path, monkeypatch):
         ["audit", "rows.csv"],
         ["bounds", "rows.csv"],
         ["plan", "rows.csv"],
-        ["compare", "rows.csv", "--replicates", "10"],
+        ["compare", "rows.csv", "--remakes", "10"],
         ["report", "rows.csv", "-o", "page.html"],
         [*fit, "-o", "rule.json"],
         ["apply", "rule.json", "rows.csv", "--id", "id", "-o", "out.csv"],

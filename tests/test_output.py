@@ -106,8 +106,9 @@ def test_other_commands_break_no_number(folder, columns):
     told = ic.compare(
         ic.Tally.load(folder / "tally.json"),
         [ic.Rule.load(folder / name) for name in ("withhold.json", "reconcile.json")],
+        remakes=20,
     )
-    few = ("--replicates", "20")
+    few = ("--remakes", "20")
     several = ("compare", "2.csv", "withhold.json", "reconcile.json", *few)
     text = without_escapes(on_terminal(*several, columns=columns, cwd=folder))
     for number in NUMBER.findall(repr(told)):

@@ -41,7 +41,7 @@ def test_so_is_touching_what_an_audit_needs():
 COUNTING = (
     "import isocost as ic\n"
     "t = ic.tally({'score': [.1, .9] * 2, 'label': [0, 1] * 2, 'group': list('aabb')})\n"
-    "ic.REPAIRS['withhold'].make_with(t).apply({'score': [.1], 'group': ['a']}, seed=0)\n"
+    "ic.REPAIRS['withhold'].rule(t).apply({'score': [.1], 'group': ['a']}, seed=0)\n"
 )
 
 

@@ -8,7 +8,6 @@ import pytest
 import isocost as ic
 from isocost.costs import Cost
 from isocost.examples import compas
-from isocost.reports.offers import compact
 from isocost.reports.payload import (
     MOST_CELLS,
     held_tally,
@@ -19,6 +18,7 @@ from isocost.reports.payload import (
     snapped,
     undecided,
 )
+from isocost.reports.repair_tables import compact
 from tests.conftest import DATA, measured, sample
 
 

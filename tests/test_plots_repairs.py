@@ -6,7 +6,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas, compas_rows
 from isocost.measures import rates
-from isocost.repairs.compare import changes
+from isocost.repairs.offers import changes
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
 from isocost.plots import ChangeDisplay, FrontierDisplay, ReconcilableDisplay
@@ -161,7 +161,7 @@ def rules_of(tally):
 def test_fates_against_changes_and_what_is_expected(method, place):
     tally = income()
     rule = rules_of(tally)[method]
-    found, known = fates(tally, rule, place), changes(tally, rule, group=place)
+    found, known = fates(tally, rule, place), changes(tally, rule, 0.5, place)
     distance = np.abs(found.new - found.old)
     assert found.share.sum() == pytest.approx(1.0)
     assert found.share[found.moved].sum() == pytest.approx(known.changed)
@@ -208,7 +208,7 @@ def test_what_is_drawn():
     assert kept[:, 0] == pytest.approx(kept[:, 1])
     assert len(display.moved_["withhold", "women"].get_offsets()) == 0
     text = " ".join(t.get_text() for t in display.axes_["withhold", "men"].texts)
-    found = changes(tally, rules[0], group=0)
+    found = changes(tally, rules[0], 0.5, 0)
     assert f"{found.changed:.1%} changed, by up to {found.largest_change:.2f}" in text
     assert f"{found.decisions:.1%} of decisions" in text
     still = display.axes_["withhold", "women"].texts[0].get_text()

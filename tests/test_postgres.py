@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests import warehouse
 from tests.conftest import free_port
 

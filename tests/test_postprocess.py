@@ -34,8 +34,8 @@ from isocost.learn import (
     Reconciled,
     cost_disparity_scorer,
 )
-from isocost.learn.base import folds_of
 from isocost.learn.inputs import read_groups
+from isocost.learn.postprocess import folds_of
 from tests.conftest import measured
 
 EVERY = [CalibratedEqualizedOdds, EqualizedOdds, Reconciled]
@@ -659,11 +659,14 @@ def test_bad_ids(ids, fitted):
         (CalibratedEqualizedOdds, {"method": "flip"}),
         (CalibratedEqualizedOdds, {"infeasible": "ignore"}),
         (CalibratedEqualizedOdds, {"recalibrate": "platt"}),
+        (CalibratedEqualizedOdds, {"minimize": "median"}),
         (CalibratedEqualizedOdds, {"threshold": 1.5}),
+        (CalibratedEqualizedOdds, {"confidence": 2.0}),
         (CalibratedEqualizedOdds, {"unknown": "drop"}),
         (EqualizedOdds, {"rates": "soft"}),
         (Reconciled, {"equal": "auc"}),
         (Reconciled, {"levels": 1}),
+        (HandOver, {"share": 2.0}),
     ],
 )
 def test_bad_settings_are_told_before_training(kind, setting):

@@ -10,7 +10,7 @@ import isocost as ic
 from isocost.cli.options import Columns
 from isocost.cli.reading import check_alike, read
 from isocost.examples import compas_rows
-from isocost.rows import Row
+from isocost.rules import Row
 from tests import processes
 
 ROWS = pd.DataFrame(compas_rows())

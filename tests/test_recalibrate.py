@@ -13,9 +13,8 @@ from sklearn.isotonic import IsotonicRegression
 
 import isocost as ic
 from isocost.learn import GroupCalibrator
-from isocost.repairs.maps import SHRINKAGE
-from isocost.repairs.recalibrate import ERROR, _fit_maps, bin_scores
-from isocost.rows import Row
+from isocost.repairs.recalibrate import ERROR, SHRINKAGE, _fit_maps, bin_scores
+from isocost.rules import Row
 from tests.conftest import counted, populations
 
 METHODS = ("isotonic", "beta", "sigmoid", "histogram")

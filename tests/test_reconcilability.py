@@ -17,12 +17,11 @@ from scipy.optimize import linprog
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.linear_program import BELOW
-from isocost.repairs.reconcilability import FLOORS
-from isocost.repairs.reconcile import reconcile
+from isocost.repairs.lp import BELOW
+from isocost.repairs.reconcile import FLOORS
 from tests.conftest import measured
 from tests.populations import INCOME, ROWS, drawn, from_counts, tables
-from tests.test_reconcile import check_invariants, information
+from tests.test_reconcile import check_invariants, information, reconcile
 
 T = 0.5
 

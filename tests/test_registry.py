@@ -12,8 +12,9 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.reports.offers import options_of
-from isocost.rows import Row
+from isocost.repairs.counsel import repairs
+from isocost.reports.repair_tables import lines_of
+from isocost.rules import Row
 from tests.conftest import measured, sample
 
 
@@ -141,12 +142,12 @@ def test_the_registry_knows_every_argument(name):
     repair = ic.REPAIRS[name]
     signature = inspect.signature(repair.make).parameters
     known = {option.name: option.default for option in repair.options}
-    assert known == {
-        n: p.default for n, p in signature.items() if n not in ("tally", "salt", "reading")
-    }
+    asked = {"tally", "salt", "question", "reading", *inspect.signature(ic.Question).parameters}
+    assert known == {n: p.default for n, p in signature.items() if n not in asked - known.keys()}
+    assert set(repair.asks) <= set(inspect.signature(ic.Question).parameters)
     for option in repair.options:
         values = option.default
-        if not option.many or isinstance(values, str):
+        if not option.many or not isinstance(values, tuple):
             values = [option.default]
         assert all(value is None or isinstance(value, option.kind) for value in values)
         assert not option.choices or set(values) <= set(option.choices)
@@ -157,7 +158,7 @@ def test_the_registry_knows_every_argument(name):
 def test_a_rule_is_made_again_by_its_own_settings(two_tallies, name):
     repair, arguments = ic.REPAIRS[name], UNUSUAL[name]
     # Every option is set to something else than its default.
-    assert arguments.keys() == {option.name for option in repair.options}
+    assert arguments.keys() == {*repair.asks, *(option.name for option in repair.options)}
     assert all(arguments[option.name] != option.default for option in repair.options)
     here, there = two_tallies
     with warnings.catch_warnings():
@@ -189,8 +190,7 @@ def test_the_settings_of_the_closest_rule_are_its_arguments():
         ]
     for rule in rules:
         assert rule.promise.equal != rule.promise.asked, "the promise says what was reached"
-        names = {option.name for option in ic.REPAIRS[rule.method].options}
-        assert rule.settings.keys() == names - {"cost"}
+        assert rule.settings.keys() == ic.REPAIRS[rule.method].settings
 
 
 @pytest.mark.parametrize(
@@ -217,27 +217,27 @@ def test_rules_that_cannot_be_made_again(two_tallies, change, message):
     assert str(error.value) == message
 
 
-def erase(tally, cost="fnr", tolerance=0.0, *, salt="isocost"):
+@repairs("cost", "tolerance")
+def erase(tally, question, *, salt="isocost"):
     """A repair of our own: everybody gets one score, so that every cost is the same."""
     rows = tuple(Row(group, 0.0, 1.0, "set", 0.5, 1.0) for group in tally.groups)
-    promise = ic.Promise.of(rows, {"cost": tolerance}, calibrated=False)
-    settings = {"tolerance": tolerance}
-    return ic.Rule(
-        tally.groups, rows, "erase", ic.Cost.parse(str(cost)), settings, salt=salt, promise=promise
-    )
+    promise = ic.Promise.of(rows, {"cost": question.tolerance}, calibrated=False)
+    settings = {"tolerance": question.tolerance}
+    return ic.Rule(tally.groups, rows, "erase", question.cost, settings, salt=salt, promise=promise)
 
 
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
 def test_one_entry_is_enough_for_a_new_repair(two_tallies, monkeypatch):
-    options = [o for o in ic.REPAIRS["withhold"].options if o.name != "infeasible"]
-    mine = ic.Repair("erase", "Erase", "Does.", "Keeps.", erase, "cost", tuple(options))
+    asks = ("cost", "tolerance")
+    mine = ic.Repair("erase", "Erase", "Does.", "Keeps.", erase, "cost", asks, ())
     monkeypatch.setitem(ic.REPAIRS, "erase", mine)
     here, there = two_tallies
     rule = erase(here, "fpr", 0.01)
-    assert replace(rule.remake(there), made_from={}) == erase(there, "fpr", 0.01)
+    assert rule.remake(there) == erase(there, "fpr", 0.01)
     found = ic.frontier(here, "fpr", "erase", points=2)
     assert [point.disparity for point in found.points] == [0.0, 0.0]
-    shown = options_of(ic.audit(here, "fpr", confidence=None), None)
+    shown = lines_of(ic.audit(here, "fpr", confidence=None), None)
     assert [one.label for one in shown][-1] == "Erase"
-    assert replace(shown[-1].rule, made_from={}) == erase(here, "fpr")
+    assert shown[-1].rule.rows == erase(here, "fpr").rows
     assert ic.watch(rule, [rule.expected(here)]).limits == {"cost": 0.01}
     assert ic.compare(here, [rule], "fpr").rules["erase"].audit.disparity.difference == 0.0

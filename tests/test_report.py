@@ -25,7 +25,7 @@ from isocost.reports import report as making
 from isocost.reports import verify as verification
 from isocost.reports.assets import charts, embedded_json, inert, page_script, policy
 from isocost.reports.facts import facts, spoken_names
-from isocost.reports.offers import MOST_HANDED, MOST_ROWS, handing_over
+from isocost.reports.repair_tables import MOST_HANDED, MOST_ROWS, lines_of
 from isocost.reports.report import remade
 from isocost.reports.server import PAGE
 from isocost.verdict.sentences import Name, fill
@@ -82,11 +82,11 @@ def plain(sentence):
 def test_says_everything_without_scripts(html, audit):
     text = Texts(html).text
     for words in (
-        "an average score of 45 % if African-American, 36 % if Caucasian. No repair can make that",
-        "What to do next. Get better scores for African-American, or accept a difference of 5.39 ",
+        "an average score of 45 % if African-American, 36 % if Caucasian. No repair can close this",
+        "What to do next. Improve the scores of African-American, or accept a difference of 5.39 ",
         "or with a tolerance of 0.0539",
-        "it would take a tolerance of 0.0539",
-        "it would take a tolerance of 0.0875",
+        "It is possible if groups may differ by 0.0539.",
+        "Coarsen: impossible if groups may differ by no more than 0. No tolerance changes that.",
         "isocost 0.1.0",
         "6,150",
         "score: score; label: label; group: group",
@@ -94,7 +94,7 @@ def test_says_everything_without_scripts(html, audit):
     ):
         assert words in text
     said = statement(audit, data=["data.csv"])
-    for sentence in (said.headline, said.next, *said.details, *said.notes):
+    for sentence in (said.headline, said.next, *said.details, *(n.sentence for n in said.notes)):
         assert re.sub(r"\s", " ", plain(sentence)) in text
     low, high = audit.groups["Caucasian"].intervals["cost"]
     assert f"{low:.3f} to {high:.3f}" in text
@@ -513,7 +513,7 @@ def test_a_group_has_one_name_on_the_page():
     html = ic.report_html(ic.audit(ic.tally({**rows, "group": codes}), "fpr", replicates=200))
     text = Texts(html).text
     assert "45 % if group 0, 36 % if group 1" in text
-    assert "Get better scores for group 0, or" in text
+    assert "Improve the scores of group 0, or" in text
     assert not re.search(r"(?<![\d.])[01]\.0(?![\d\s])", text)
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
     assert (data["called"], data["tally"]["names"]) == (["group 0", "group 1"], ["0.0", "1.0"])
@@ -542,9 +542,12 @@ def test_few_people_are_told_of_nowhere():
 @pytest.mark.parametrize(
     ("tally", "why"),
     [
-        (drawn(9, INCOME, ROWS), "nobody would be selected; it would take a tolerance of 0.06"),
-        (drawn(9, INCOME, ROWS, flip=True), "everybody would be selected; it would take a tolera"),
-        (drawn(4, INCOME, ROWS), "nobody would be selected, and no tolerance helps"),
+        (
+            drawn(9, INCOME, ROWS),
+            "unless nobody is selected. It is possible if its rates ",
+        ),
+        (drawn(9, INCOME, ROWS, flip=True), "unless everybody is selected. It is possible if "),
+        (drawn(4, INCOME, ROWS), "unless nobody is selected. No tolerance changes that."),
     ],
 )
 def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
@@ -555,7 +558,7 @@ def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
         one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
     ]
     assert at["rule"] is None
-    assert at["why"].startswith(f"Not possible here: {why}")
+    assert at["why"].startswith(f"Reconcile: impossible at 0.5, {why}")
 
 
 def test_measures_that_the_page_cannot_compute_are_given_for_the_settings_of_the_audit():
@@ -614,7 +617,7 @@ def test_the_headline_speaks_of_people(audit):
     text = Texts(html).text
     assert (
         "Defendants who did not reoffend were given an average risk of 45 % if African-American, "
-        "36 % if Caucasian. No repair can make that equal and keep scores meaning" in text
+        "36 % if Caucasian. No repair can close this gap and keep the scores" in text
     )
     assert "Cost is the average risk of defendants who did not reoffend." in text
     for name in words:
@@ -818,20 +821,28 @@ def test_a_page_hands_people_over_by_itself(html):
         ic.hand_over(compas(), 0.23)
 
 
+def handing_over(tally):
+    """The line of the page that hands people over."""
+    asked = ic.audit(tally, confidence=None, min_group=0)
+    return lines_of(asked, None)[-1]
+
+
 @pytest.mark.parametrize(
     ("least", "share"), [(0.2349, 0.24), (0.2351, 0.25), (0.0001, 0.01), (0.9871, 0.99)]
 )
 def test_a_page_hands_over_half_a_percent_more_than_it_must(monkeypatch, least, share):
     asked = []
 
-    def make(repair, tally, *, share):
+    def make(repair, tally, question, *, share=None, infeasible=None):
+        if not repair.defers:
+            raise ic.UsageError(Problem("repair", "is not asked for here", repair.name, "none"))
         asked.append(share)
         if share == 0.0:
             reach = Deferral(False, 0.0, 0.5, least, least)
             raise ic.InfeasibleError(Problem("share", "must be more", "0", "use more"), reach)
         return ic.hand_over(tally, "least")
 
-    monkeypatch.setattr(Repair, "make_with", make)
+    monkeypatch.setattr(Repair, "rule", make)
     assert handing_over(compas()).rule is not None
     assert asked == [0.0, pytest.approx(share)]
 
@@ -852,11 +863,11 @@ def test_a_page_says_why_it_hands_nobody_over():
     assert offer.why.startswith("Not computed for more than 12 groups.")
     few = {"score": [0.9, 0.8, 0.3, 0.7, 0.2, 0.1], "label": [1, 1, 0, 1, 0, 0]}
     offer = handing_over(ic.tally({**few, "group": list("aaabbb")}))
-    assert offer.why == "Not possible here: hardly anybody of some group would be left."
+    assert offer.why.endswith("impossible, because hardly anybody of some group would be left.")
     # One score for all, which is right for neither group.
     apart = {"score": [0.5] * 80, "label": [0, 1, 1, 1] * 10 + [0, 0, 0, 1] * 10}
     offer = handing_over(ic.tally({**apart, "group": np.repeat(["a", "b"], 40)}))
-    assert offer.why.startswith("Not possible here: whoever is handed over, the others cannot be")
+    assert offer.why == "Hand over: impossible, whatever share of people is handed over."
 
 
 def test_a_pdf_takes_a_browser(audit, tmp_path, monkeypatch):

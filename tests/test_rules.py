@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures import rates
-from isocost.rows import Row, reversals
+from isocost.rules import Row, reversals
 from tests.conftest import counted, populations, sample
 from tests.hostile import population, survived, tampered, use_rule
 

@@ -11,7 +11,7 @@ import pytest
 
 import isocost as ic
 from isocost.engines.kinds import durations_of
-from isocost.rows import Row
+from isocost.rules import Row
 
 SCORES = [0.0, 0.25, 0.125, 1.0, 0.9, 3e-05, 0.5, 0.75]
 DATA = {"score": SCORES, "label": [0, 1, 0, 1, 1, 0, 0, 1], "group": list("aabbaabb")}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 from tests.lazy_frames import SPARK_AND_PANDAS, SPARK_ERRORS, as_spark, by_id, columns_of
 

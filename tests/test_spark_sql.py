@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests import warehouse
 from tests.lazy_frames import SPARK_ERRORS
 

@@ -233,13 +233,13 @@ def test_frontiers_watches_plans_and_what_is_unseen():
     frame = watch.to_frame()
     assert frame.row(0, named=True)["period"] == "May"
     assert (frame["low"][0], frame["high"][0]) == watch.periods[0].interval
-    unseen = ic.unseen(tally, rule, replicates=20)
+    unseen = ic.unseen(tally, rule, remakes=20)
     frame = unseen.to_frame()
     assert frame["number"].to_list()[:2] == ["cost_difference", "rate_difference"]
     assert frame["limit"][0] == unseen.cost_difference.limit
     plan = ic.plan(tally)
     assert plan.to_frame()["difference"].to_list() == [g.difference for g in plan.groups.values()]
-    repair = ic.plan_repair(tally, rule, within=0.5, replicates=10)
+    repair = ic.plan_repair(tally, rule, within=0.5, remakes=10)
     assert repair.to_frame()["needed"].dtype == pl.Float64
     for one in (frontier, frame, plan.to_frame(), repair.to_frame()):
         assert isinstance(one, pl.DataFrame)

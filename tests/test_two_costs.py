@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 import isocost as ic
 from isocost.errors import UsageError
 from isocost.examples import compas
-from isocost.measures import two_costs as mb
+from isocost.measures import bounds as mb
 from tests.conftest import measured
 from tests.populations import (
     CLOSE,

@@ -14,7 +14,7 @@ import isocost as ic
 from isocost.examples import compas, compas_rows
 from isocost.measures import rates
 from isocost.measures.evidence import Claim, History, evidence
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.populations import SHAPES, period
 from tests.processes import run
 

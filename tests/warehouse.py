@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 import isocost as ic
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.conftest import sample
 
 HOSTILE = (

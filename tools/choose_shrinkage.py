@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from isocost.repairs.maps import BetaMap, fit_map
+from isocost.repairs.recalibrate import BetaMap, fit_map
 
 METHODS = ("sigmoid", "beta", "isotonic", "histogram")
 VALUES = (0, 1, 2, 5, 10, 20, 30, 50, 75, 100, 200, 400, math.inf)

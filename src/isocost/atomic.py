@@ -23,7 +23,6 @@ PART = ".isocost-part"
 _WRITABLE = "must be writable"
 
 PERMISSIONS = "check the path and your permissions"
-"""The next step for a file that cannot be opened."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -162,7 +161,10 @@ def _remove_leftover(path: Path) -> bool:
 def _publish(temporary: Path, target: Path, force: bool) -> None:
     """Rename a complete file, which is synced to disk before and its folder after."""
     status = status_of(target)
-    temporary.chmod(stat.S_IMODE(status.st_mode) if status else 0o666 & ~_umask())
+    if status is None:
+        mask = os.umask(0)
+        os.umask(mask)
+    temporary.chmod(stat.S_IMODE(status.st_mode) if status else 0o666 & ~mask)
     _sync(temporary)
     check_target(target, force)
     if force:
@@ -201,12 +203,6 @@ def _sync(path: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(path: str | Path, text: str, *, force: bool = True) -> None:

@@ -11,10 +11,10 @@ from isocost.groups import Group, as_group
 from isocost.typing import Bools, Floats, Ints
 
 KEYS = ("group", "label", "bin")
-"""What identifies a cell."""
+"""The key of a cell."""
 
 SUMS = ("n", "w", "w2", "wh", "wh2")
-"""What is summed in a cell: 1, w, w^2, w h and w h^2, for weight w and score h."""
+"""The sums of a cell: of 1, w, w^2, w h and w h^2, for weight w and score h."""
 
 _COLUMNS = {name: np.dtype(np.float64 if name in SUMS else np.intp) for name in (*KEYS, *SUMS)}
 
@@ -109,11 +109,11 @@ class Cells:
         return merged if merged.w.all() else merged.take(merged.w > 0)
 
     def recoded(self, codes: Sequence[int]) -> Cells:
-        """The same cells with group i called codes[i]."""
+        """The cells with group i called codes[i]."""
         return replace(self, group=np.array(codes, dtype=np.intp)[self.group])
 
     def of_group(self, group: int) -> slice:
-        """Where the cells of a group are; they stand together."""
+        """The place of the cells of a group, which stand together."""
         first, last = np.searchsorted(self.group, [group, group + 1])
         return slice(int(first), int(last))
 
@@ -133,7 +133,7 @@ class Cells:
         return self._summed(self.label, groups, 2)
 
     def handed(self, groups: Sequence[Group]) -> Handed:
-        """How many there are of each group, if these are people handed over."""
+        """Rows, sum w and sum w^2 of each group, if these are people handed over."""
         sums = [add_up(self.group, getattr(self, name), len(groups)) for name in SUMS[:3]]
         totals = {group: (n, w, w2) for group, n, w, w2 in zip(groups, *sums, strict=True) if n}
         return {as_group(g): (float(n), float(w), float(w2)) for g, (n, w, w2) in totals.items()}
@@ -155,7 +155,7 @@ class Cells:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether any row had a weight other than 1."""
+        """True if any row had a weight other than 1."""
         return not (np.array_equal(self.n, self.w) and np.array_equal(self.n, self.w2))
 
     def _summed(self, column: Ints, groups: int, columns: int) -> Sums:

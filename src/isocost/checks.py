@@ -20,9 +20,6 @@ import numpy as np
 
 from isocost.errors import Problem, UsageError, missing_column, setting
 
-MOST_DIGITS = 300
-"""The most digits of a whole number in JSON: longer ones do not fit a float."""
-
 DEEPEST = 64
 """The deepest nesting of JSON; what isocost writes has fewer than ten levels."""
 
@@ -172,7 +169,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def is_writable(text: str) -> bool:
-    """Whether UTF-8 can encode a text, which it cannot with half a surrogate pair."""
+    """True if UTF-8 can encode a text, which it cannot with half a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -289,6 +286,10 @@ def check_written(
     role : str
         What the argument that names the output is called.
     """
+
+    def same(one: str, other: str) -> bool:
+        return one == other if by_case else one.lower() == other.lower()
+
     flags = {"changed": changed, "handed_over": handed_over}
     check_names(**{role: output}, **flags, optional=tuple(flags))
     existing = [str(name) for name in columns]
@@ -296,22 +297,18 @@ def check_written(
     for name, flag in flags.items():
         if flag is None:
             continue
-        if _same(flag, output, by_case):
+        if same(flag, output):
             rule = "must differ from the column of repaired scores, or it would replace them"
             raise UsageError(Problem(name, rule, repr(flag), step))
-        if taken := [name for name in existing if _same(name, flag, by_case)]:
+        if taken := [name for name in existing if same(name, flag)]:
             rule = "must be a new column, because the others stay as they are"
             raise UsageError(Problem(name, rule, f"{flag!r}, and there is {taken[0]!r}", step))
         existing.append(flag)
-    similar = [name for name in existing if name != output and _same(name, output, by_case)]
+    similar = [name for name in existing if name != output and same(name, output)]
     if similar and output not in existing:
         rule = "must be spelled like the existing column, or be new: case is ignored here"
         got = f"{output!r}, and there is {similar[0]!r}"
         raise UsageError(Problem(role, rule, got, f"use {similar[0]!r}, or another name"))
-
-
-def _same(one: str, other: str, by_case: bool) -> bool:
-    return one == other if by_case else one.lower() == other.lower()
 
 
 def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:
@@ -361,7 +358,8 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    if len(text) > MOST_DIGITS:
+    # Longer ones do not fit a float.
+    if len(text) > 300:
         raise ValueError(f"a whole number of {len(text)} digits")
     return int(text)
 

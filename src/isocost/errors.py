@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from isocost.measures.feasibility import Feasibility
     from isocost.repairs.hand_over import Deferral
-    from isocost.repairs.reconcilability import Reconcilability
+    from isocost.repairs.reconcile import Reconcilability
 
 
 _LONG_WORD, _LONGEST = re.compile(r"\S{400,}"), 5000
@@ -133,7 +133,7 @@ class InfeasibleWarning(IsocostWarning):
 
 
 class DeferralWarning(IsocostWarning):
-    """Of the people handed over most are of one group, or are those whom it is about."""
+    """Most people handed over belong to one group, or are the ones the score exists for."""
 
 
 class ConstraintWarning(IsocostWarning):
@@ -158,12 +158,12 @@ UNSET: Final[Any] = object()
 
 @dataclass(frozen=True)
 class Language:
-    """How a setting is written where messages are read.
+    """The spelling of settings where messages are read.
 
     Attributes
     ----------
     place : {"python", "shell", "page"}
-        Where that is.
+        The place where messages are read.
     setting : callable
         The text for a name and a value, which may be :data:`UNSET`.
     command : callable
@@ -175,11 +175,9 @@ class Language:
     command: Callable[..., str] = lambda *words: " ".join(("isocost", *words))
 
 
-def _in_python(name: str, value: Any) -> str:
-    return f"{name}=" if value is UNSET else f"{name}={_literal(value)}"
-
-
 def _literal(value: Any) -> str:
+    if value is UNSET:
+        return ""
     if isinstance(value, str) and '"' not in value and value.isprintable():
         return f'"{value}"'
     if isinstance(value, Mapping):
@@ -189,7 +187,7 @@ def _literal(value: Any) -> str:
     return "..." if value is ... else repr(value)
 
 
-PYTHON = Language("python", _in_python)
+PYTHON = Language("python", lambda name, value: f"{name}={_literal(value)}")
 
 _language: ContextVar[Language] = ContextVar("language", default=PYTHON)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,12 +59,8 @@ class Grid:
             "bins", self.bins, 1, MAX_BINS, f"use {setting('bins', 1024)}, the default"
         )
         object.__setattr__(self, "bins", bins)
-        object.__setattr__(self, "edges", self._normalise(self.edges))
-
-    def _normalise(self, edges: Iterable[float]) -> tuple[float, ...]:
-        checked = set(check_numbers("edges", edges))
-        on_grid = {i / self.bins for i in range(1, self.bins)}.union(TENTHS)
-        return tuple(sorted(checked - on_grid))
+        further = set(check_numbers("edges", self.edges)) - self._even.union(TENTHS)
+        object.__setattr__(self, "edges", tuple(sorted(further)))
 
     @property
     def _even(self) -> set[float]:
@@ -90,7 +86,7 @@ class Grid:
 
     @property
     def is_dyadic(self) -> bool:
-        """Whether floor(score * bins) is exact in floating point."""
+        """True if floor(score * bins) is exact in floating point."""
         return self.bins & (self.bins - 1) == 0
 
     @property
@@ -159,7 +155,7 @@ class Grid:
         return np.minimum(bins, self.size - 1)
 
     def has_cut(self, value: float) -> bool:
-        """Whether ``value`` is one of the cut points."""
+        """True if ``value`` is one of the cut points."""
         return value in self._index_of_cut
 
     @cached_property
@@ -186,7 +182,7 @@ _RANKS = re.compile(r"rank:(-?[0-9]{1,9})-(-?[0-9]{1,9})")
 
 @dataclass(frozen=True)
 class Scale:
-    """What the numbers of a score column are, and which probability each stands for.
+    """The kind of numbers in a score column, and the probability that each stands for.
 
     A rank r, a whole number from low to high, stands for the middle of its part of [0, 1] cut into
     as many parts as there are ranks: (r - low + 1/2) / (high - low + 1).  That is not a
@@ -201,17 +197,17 @@ class Scale:
 
     @property
     def is_plain(self) -> bool:
-        """Whether scores are probabilities as they are."""
+        """True if scores are probabilities as they are."""
         return self.name == "probability"
 
     @property
     def is_rank(self) -> bool:
-        """Whether scores are ranks."""
+        """True if scores are ranks."""
         return self.name.startswith("rank")
 
     @property
     def is_open(self) -> bool:
-        """Whether the range of the ranks must be found in the data."""
+        """True if the range of the ranks must be found in the data."""
         return self.name == "rank"
 
     def within(self, low: float, high: float) -> Scale:
@@ -219,7 +215,7 @@ class Scale:
         return _ranks(math.floor(low), math.ceil(high))
 
     def holds(self, values: Any) -> Any:
-        """Whether values, an array or an expression, are on the scale."""
+        """True for values, an array or an expression, that are on the scale."""
         good = (values >= self.low) & (values <= self.high)
         if not self.is_rank:
             return good
@@ -276,7 +272,7 @@ SCALES = {
         ),
     )
 }  # fmt: skip
-"""What scores may be, by name; ranks may also name their range, as in rank:1-10."""
+"""The scales of scores, by name; ranks may also name their range, as in rank:1-10."""
 
 PROBABILITY = SCALES["probability"]
 
@@ -316,15 +312,11 @@ def fitting_scales(low: float, high: float, is_whole: bool) -> list[str]:
     return ["logit", *ranks] if -1000.0 < low < 0.0 and high < 1000.0 else ranks
 
 
-_MEANT = {
-    "percent": "percentages", "logit": "log-odds", "rank": "ranks such as deciles"
-}  # fmt: skip
-
-
 def scale_step(low: float, high: float, is_whole: bool) -> str:
     """The next step for scores outside [0, 1]: the scales that fit."""
+    meant = {"percent": "percentages", "logit": "log-odds", "rank": "ranks such as deciles"}
     offered = " or ".join(
-        f"{setting('scale', name)} if they are {_MEANT[name]}"
+        f"{setting('scale', name)} if they are {meant[name]}"
         for name in fitting_scales(low, high, is_whole)
     )
     return f"pass {offered}; else correct those rows" if offered else ""

@@ -1,4 +1,4 @@
-"""What may name a group, and how groups are ordered and shown.
+"""Names of groups: which values they may be, their order, and how they are shown.
 
 A group is a text, a whole number, a float, a boolean, or a tuple of these for several
 columns.  Values keep their type: 1 and "1" are two groups.
@@ -66,7 +66,7 @@ def parts_of(group: Group) -> tuple[Scalar, ...]:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA; arrays and other objects are not."""
+    """True if a value is None, NaN, NaT or pandas.NA; arrays and other objects are not."""
     if value is None or isinstance(value, bool):
         return value is None
     if isinstance(value, Decimal):
@@ -81,7 +81,7 @@ def is_null(value: Any) -> bool:
 
 
 def is_exact(number: float) -> bool:
-    """Whether a number is exact as a double, which a large whole number may not be.
+    """True if a number is exact as a double, which a large whole number may not be.
 
     Examples
     --------
@@ -101,17 +101,13 @@ def _bad_group(value: Any) -> DataError:
     return DataError(Problem("group", rule, got, step))
 
 
-def _sort_key(group: Group) -> tuple[Any, ...]:
-    return tuple((_RANK[type(part)], part) for part in parts_of(group))
-
-
 def sort_groups(groups: Iterable[Group]) -> list[Group]:
     """Sort groups by type, then value, so that the order of rows never matters.
 
     Groups that are equal in Python although their types differ (1, 1.0 and True) are an error:
     they would be one key of a mapping.
     """
-    ordered = sorted(groups, key=_sort_key)
+    ordered = sorted(groups, key=lambda g: tuple((_RANK[type(x)], x) for x in parts_of(g)))
     if len(set(ordered)) != len(ordered):
         counts = Counter(ordered)
         twin = next(g for g in ordered if counts[g] > 1)
@@ -152,7 +148,7 @@ def names_of(groups: Iterable[Group]) -> dict[Group, str]:
 
 
 def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
-    """What sentences call each group: a bare number or truth value reads better as "group 0".
+    """The name of each group in sentences: a bare number or truth value becomes "group 0".
 
     The parts of an intersection have a dot between them: a comma would be one of the sentence's.
 

@@ -28,8 +28,8 @@ from isocost.checks import (
 )
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
-from isocost.groups import Group, to_json
-from isocost.tallies import DataOptions, as_tally
+from isocost.groups import Group, from_json, to_json
+from isocost.tallies import DataOptions, as_tallies
 
 Favourable: TypeAlias = Literal["selected", "not_selected"]
 
@@ -64,7 +64,11 @@ class Question:
     seed : int
         Of everything that is drawn: the same seed gives the same numbers.
     min_group : int
-        Groups with fewer people are measured and listed, but not compared.
+        Groups with fewer people, or with fewer than five of a label, are measured and listed, but
+        not compared or repaired.  If fewer than two are larger, all that have both labels are
+        compared, and nothing counts as established.  With 15
+        people per label the interval of a rate reaches about 0.25 to each side, as far as
+        differences between groups ever go.
     measures : str or list, optional
         The measures to compute, as for :func:`isocost.audit`.
     reference : group, optional
@@ -142,6 +146,11 @@ class Question:
         """The same question with some fields changed."""
         return replace(self, **changes) if changes else self
 
+    def changed(self, *names: str) -> dict[str, Any]:
+        """Those of some fields that are not as usual."""
+        usual = {name: getattr(DEFAULT, name) for name in names}
+        return {n: value for n in names if (value := getattr(self, n)) != usual[n]}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; measures of one's own are named."""
         measures = self.measures
@@ -153,6 +162,18 @@ class Question:
             "measures": measures,
             "reference": None if self.reference is None else to_json(self.reference),
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Question:
+        """The question of :meth:`to_dict`; measures of one's own must be added."""
+        reference = content["reference"]
+        return cls(
+            **{
+                **content,
+                "cost": Cost.from_dict(content["cost"]),
+                "reference": None if reference is None else from_json(reference),
+            }
+        )
 
     @property
     def level(self) -> float:
@@ -190,11 +211,16 @@ DEFAULT = Question()
 FIELDS = tuple(field.name for field in fields(Question))
 
 
-Edges: TypeAlias = Callable[[Mapping[str, Any]], Iterable[float]]
+Edges: TypeAlias = Callable[[dict[str, Any]], Iterable[float]]
+
+Fields: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 def asks(
-    *positional: str, edges: Edges | None = None
+    *positional: str,
+    edges: Edges | None = None,
+    defaults: Fields | None = None,
+    also: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Make a public function of one whose first two parameters are a tally and a question.
 
@@ -209,6 +235,11 @@ def asks(
         this order.
     edges : callable, optional
         Further thresholds at which data need a bin edge, from the function's other arguments.
+    defaults : callable, optional
+        Fields of the question where neither a keyword nor ``question=`` gives them, from the
+        function's other arguments: the cost of a rule, for example.
+    also : tuple of str
+        Other parameters that may be given data, which are counted in the same way.
 
     Examples
     --------
@@ -224,20 +255,34 @@ def asks(
 
     def door(function: Callable[..., Result]) -> Callable[..., Result]:
         signature = _public(function, positional)
-        own = list(inspect.signature(function).parameters)[2:]
+        first, _, *own = inspect.signature(function).parameters
         fields_asked = [name for name in FIELDS if name not in own]
 
         @wraps(function)
         def asking(*args: Any, **keywords: Any) -> Result:
-            given = signature.bind(*args, **keywords).arguments
+            try:
+                given = signature.bind(*args, **keywords).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            for name in positional:
+                if isinstance(given.get(name), Question):
+                    step = f"use {function.__name__}(..., question=...)"
+                    rule = "must be passed by its name"
+                    raise UsageError(Problem("question", rule, f"one as {name}", step))
             data, reading = next(iter(given.values())), given.get("reading", {})
             _check_keywords(function.__name__, reading, [*own, *FIELDS])
             asked = given.get("question")
-            question = DEFAULT if asked is None else check_question(asked)
-            question = question.but(**{n: given[n] for n in fields_asked if n in given})
             others = {name: given[name] for name in own if name in given}
-            more = edges(others) if edges else ()
-            return function(as_tally(data, reading, *question.edges, *more), question, **others)
+            if asked is not None:
+                question = check_question(asked)
+            else:
+                question = DEFAULT.but(**(defaults(others) if defaults else {}))
+            question = question.but(**{n: given[n] for n in fields_asked if n in given})
+            cuts = (*question.edges, *(edges(others) if edges else ()))
+            several = [(n, others[n]) for n in also if others.get(n) is not None]
+            tally, *counted = as_tallies([(first, data), *several], reading, *cuts)
+            others.update(zip((name for name, _ in several), counted, strict=True))
+            return function(tally, question, **others)
 
         asking.__signature__ = signature  # type: ignore[attr-defined]
         return asking

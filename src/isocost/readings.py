@@ -16,18 +16,18 @@ from isocost.errors import UNSET, DataError, Language
 from isocost.groups import Group, Scalar, as_group, from_json, to_json
 
 ROLES = ("score", "label", "group", "weight", "id")
-"""What a column may be."""
+"""The roles of columns."""
 
 USUAL_COLUMNS = {"score": "score", "label": "label", "group": ["group"]}
 """The columns that a command reads unless others are named."""
 
 System: TypeAlias = Literal["posix", "windows"]
-"""What reads a command line: a POSIX shell, or cmd of Windows."""
+"""The reader of a command line: a POSIX shell, or cmd of Windows."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How data were read.
+    """Settings with which data were read, and rows and groups that were left out.
 
     Attributes
     ----------
@@ -206,16 +206,8 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and is_writable(value)
 
 
-def _is_way(value: Any) -> bool:
-    return _is_text(value) and len(value) <= 200
-
-
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_is_text, value))
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
 
 
 def _is_count(value: Any) -> bool:
@@ -231,10 +223,6 @@ def _are_columns(value: Any) -> bool:
     )
 
 
-def _is_scalar(value: Any) -> bool:
-    return _is_group(value) and not isinstance(value, list)
-
-
 def _is_group(value: Any) -> bool:
     try:
         as_group(value)
@@ -245,12 +233,15 @@ def _is_group(value: Any) -> bool:
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "columns": _are_columns,
-    "positive": _is_scalar,
-    **dict.fromkeys(("scale", "decimal", "encoding", "sheet"), _is_way),
+    "positive": lambda value: _is_group(value) and not isinstance(value, list),
+    **dict.fromkeys(
+        ("scale", "decimal", "encoding", "sheet"),
+        lambda value: _is_text(value) and len(value) <= 200,
+    ),
     "guessed": lambda value: value == "encoding",
     "missing_group": _is_group,
-    "handed_over": _is_flag,
-    "drop_missing": _is_flag,
+    "handed_over": lambda value: isinstance(value, bool),
+    "drop_missing": lambda value: isinstance(value, bool),
     "dropped_rows": _is_count,
     "missing_values": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
     "dropped_groups": _are_texts,
@@ -318,14 +309,14 @@ def _for_posix(word: str) -> str:
     if word.isprintable():
         return "'" + word.replace("'", "'\\''") + "'"
     spelled = (
-        f"\\{letter}" if letter in "'\\" else letter if letter.isprintable() else _code(letter)
+        f"\\{letter}"
+        if letter in "'\\"
+        else letter
+        if letter.isprintable()
+        else f"\\U{ord(letter):08x}"
         for letter in word
     )
     return f"$'{''.join(spelled)}'"
-
-
-def _code(letter: str) -> str:
-    return f"\\U{ord(letter):08x}"
 
 
 def _for_windows(word: str) -> str:
@@ -339,13 +330,10 @@ def _for_windows(word: str) -> str:
     return f'"{doubled}"'
 
 
-_OPTIONS = {"edges": "edge", "columns": "keep", "output": "output-column"}
-"""Options with another name than the argument in Python."""
-
-
 def _in_shell(name: str, value: Any) -> str:
     """A setting as an option, repeated for several values."""
-    option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    other_names = {"edges": "edge", "columns": "keep", "output": "output-column"}
+    option = f"--{other_names.get(name, name).replace('_', '-')}"
     if value is UNSET or value is True:
         return option
     if isinstance(value, Mapping):
@@ -355,4 +343,4 @@ def _in_shell(name: str, value: Any) -> str:
 
 
 SHELL = Language("shell", _in_shell)
-"""How messages name settings on the command line."""
+"""Settings as messages name them on the command line."""

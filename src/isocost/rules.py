@@ -12,21 +12,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from isocost import __version__
 from isocost.atomic import check_ending, read_text, write_text
-from isocost.cells import Cells
+from isocost.cells import SUMS, Cells
 from isocost.checks import (
     LONGEST_SALT,
+    as_number,
     check_kind,
     check_path,
     check_salt,
@@ -35,27 +36,25 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.coin import SCHEME
+from isocost.coin import SCHEME, bounds
 from isocost.costs import Cost
-from isocost.errors import IsocostError, Problem, RuleError, UsageError, listing, setting, spoken
-from isocost.groups import Group, beside_groups, from_json, names_of, to_json
-from isocost.promises import Promise, read_promise
-from isocost.readings import Reading
-from isocost.rows import (
-    Portion,
-    Row,
-    Segment,
-    bad_rule,
-    check_rows,
-    moved,
-    moved_to,
-    portions_of,
-    reversals,
-    segments_of,
-    share_of,
+from isocost.errors import (
+    DataError,
+    IsocostError,
+    Problem,
+    RuleError,
+    UsageError,
+    listing,
+    setting,
+    spoken,
 )
+from isocost.grid import Grid
+from isocost.groups import Group, as_group, beside_groups, from_json, names_of, to_json
+from isocost.readings import Reading
+from isocost.result import Record
 from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Tally, added, check_tally
+from isocost.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from isocost.repairs.review import HandedOver
@@ -63,10 +62,9 @@ if TYPE_CHECKING:
 DEFAULT_SALT = "isocost"
 
 MOST_LISTED, HEAD = 12, 5
-"""A rule with more rows than the first number is shown by what it does, and so many of its rows."""
+"""Most rows that are printed in full; of a longer rule, a summary and this many rows are."""
 
-FORMAT = "isocost-rule"
-VERSION = 1
+FORMAT, VERSION = "isocost-rule", 1
 
 _FIELDS = {
     "format": str,
@@ -85,7 +83,492 @@ _FIELDS = {
 }
 
 _ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
-"""Those of every row; one with the action "line" also has an end."""
+"""Fields of every row in JSON; a row with the action "line" also has an end."""
+
+
+Action = Literal["set", "mirror", "line", "defer"]
+
+SLACK = 1e-9
+"""Rounding error allowed in the sum of the probabilities of an interval."""
+
+ROUNDING = 1e-15
+"""A share below this is rounding: nobody keeps the score."""
+
+NARROWEST = 1e-12
+"""The least width of an interval with a line: on a narrower one, rounding decides the score."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a rule: what may happen to the scores of a group in [lo, hi).
+
+    A score becomes ``value`` ("set"), 1 - score ("mirror"), or it is moved along a straight line
+    that leads from ``value`` at lo to ``end`` at hi ("line").  With "defer" the person gets no
+    score: somebody else decides.
+    """
+
+    group: Group
+    lo: float
+    hi: float
+    action: Action
+    value: float | None
+    probability: float
+    end: float | None = None
+
+    @classmethod
+    def leading(
+        cls, group: Group, lo: float, hi: float, ends: tuple[float, float], probability: float = 1.0
+    ) -> Row:
+        """A row that leads from one score at lo to another at hi; "set" if they are the same."""
+        value, end = ends
+        if value == end or hi - lo < NARROWEST:
+            return cls(group, lo, hi, "set", value, probability)
+        return cls(group, lo, hi, "line", value, probability, end)
+
+    @property
+    def defers(self) -> bool:
+        """True if it hands people over instead of giving them a score."""
+        return self.action == "defer"
+
+    @property
+    def slope(self) -> float:
+        """The slope of the line."""
+        if self.value is None or self.end is None:
+            raise AssertionError(f"the action {self.action} has no slope")
+        return (self.end - self.value) / (self.hi - self.lo)
+
+    @property
+    def limit(self) -> float | None:
+        """0 or 1 if rounding could carry the line beyond it, else None."""
+        if self.value is None or self.end is None:
+            return None
+        # A line cannot pass its beginning: a product with h - lo keeps the sign of the slope.
+        limit = float(self.end > self.value)
+        return limit if abs(self.end - limit) < SLACK else None
+
+    def after(self, scores: Floats) -> Floats:
+        """The scores of people it is applied to; NaN for those who are handed over."""
+        if self.defers:
+            return np.full_like(scores, np.nan)
+        if self.value is None:
+            return 1.0 - scores
+        if self.end is None:
+            return np.full_like(scores, self.value)
+        return np.clip(self.value + self.slope * (scores - self.lo), 0.0, 1.0)
+
+
+Outputs = list[tuple[float, float]]
+"""Scores after a rule, and the share of each."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """All rows of one interval of one group, which share a coin."""
+
+    lo: float
+    hi: float
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def bounds(self) -> list[int]:
+        """Row i is chosen when the coin lies between bound i - 1 and bound i."""
+        return bounds([row.probability for row in self.rows])
+
+    def holds(self, scores: Floats) -> Bools:
+        """True for scores in the interval; an interval that ends at 1 includes it."""
+        return (scores >= self.lo) & ((scores < self.hi) | (self.hi == 1.0))
+
+    def mean(self, scores: Floats) -> Floats:
+        """Mean new scores of people in the interval who are not handed over; NaN if all are."""
+        left = max(1.0 - sum(row.probability for row in self.rows), 0.0)
+        decided = [row for row in self.rows if not row.defers]
+        share = left + sum(row.probability for row in decided)
+        if share < ROUNDING:
+            return np.full(len(scores), np.nan)
+        moved = sum((row.probability * row.after(scores) for row in decided), left * scores)
+        return moved / share if len(decided) < len(self.rows) else moved
+
+    def outputs(self) -> tuple[Outputs, Outputs]:
+        """Possible new scores at the lower and at the upper end, of people not handed over."""
+        ends = np.array([self.lo, self.hi])
+        left = 1.0 - math.fsum(row.probability for row in self.rows)
+        moved = [(row.after(ends), row.probability) for row in self.rows if not row.defers]
+        moved += [(ends, left)] if left > SLACK else []
+        total = math.fsum(share for _, share in moved) or 1.0
+        low, high = ([(float(after[i]), share / total) for after, share in moved] for i in (0, 1))
+        return low, high
+
+    def outcomes(self) -> Iterator[tuple[Row, int, int]]:
+        """Each row, and the coins for which it is chosen: from the first up to the second."""
+        lows = [0, *self.bounds[:-1]]
+        return zip(self.rows, lows, self.bounds, strict=True)
+
+    @property
+    def needs_coin(self) -> bool:
+        """True if a coin decides: some row has a probability strictly between 0 and 1."""
+        return any(0.0 < row.probability < 1.0 for row in self.rows)
+
+
+def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
+    """The intervals of each group that has rows, from low to high."""
+    intervals: dict[Group, dict[tuple[float, float], list[Row]]] = {}
+    for row in rows:
+        intervals.setdefault(row.group, {}).setdefault((row.lo, row.hi), []).append(row)
+    return {
+        group: [Segment(lo, hi, tuple(own)) for (lo, hi), own in sorted(by_interval.items())]
+        for group, by_interval in intervals.items()
+    }
+
+
+def reversals(rows: Iterable[Row]) -> dict[Group, int]:
+    """Count, in each group with rows, where a higher score may get a lower output.
+
+    Counted between neighbouring intervals, and from the lower to the upper end of an interval.
+    With one coin for both, a score gets the lower output for some coin exactly if its
+    P(output >= c) is the smaller one for some c.
+    """
+    counts = {}
+    for group, segments in segments_of(rows).items():
+        ends = [outputs for segment in segments for outputs in segment.outputs()]
+        counts[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
+    return counts
+
+
+def _may_fall(low: Outputs, high: Outputs) -> bool:
+    """True if the first of two distributions, values and shares, is above the second anywhere."""
+    if low and high and max(low)[0] <= min(high)[0]:
+        return False
+
+    def share_from(value: float, outputs: Outputs) -> float:
+        return math.fsum(share for output, share in outputs if output >= value)
+
+    return any(share_from(value, low) > share_from(value, high) + SLACK for value, _ in low)
+
+
+def _check_rows(groups: Any, rows: Any) -> None:
+    """Raise unless types, ranges, intervals and probabilities are valid."""
+    try:
+        named = list(map(as_group, groups)) if isinstance(groups, list | tuple) else []
+    except DataError as error:
+        raise RuleError(error.problems) from error
+    known = set(named)
+    if not named or len(known) != len(named):
+        raise bad_rule("rule groups", "must be named, each once", short(groups))
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
+        raise bad_rule("rule rows", "must be a sequence of Row", short(rows))
+    for row in rows:
+        _check_row(row, known)
+    for group, segments in segments_of(rows).items():
+        for low, high in pairwise(segments):
+            if high.lo < low.hi:
+                rule = "of one group must be the same or not overlap"
+                got = f"[{low.lo}, {low.hi}) and [{high.lo}, {high.hi}) for group {group!r}"
+                raise bad_rule("rule intervals", rule, got)
+        for segment in segments:
+            total = math.fsum(row.probability for row in segment.rows)
+            if total > 1.0 + SLACK:
+                rule = "must add up to at most 1 over the rows of an interval"
+                got = f"{total!r} for group {group!r} in [{segment.lo}, {segment.hi})"
+                raise bad_rule("rule probability", rule, got)
+
+
+def _check_row(row: Row, groups: set[Group]) -> None:
+    try:
+        known = row.group in groups
+    except TypeError:
+        known = False
+    if not known:
+        raise bad_rule("rule row", "must be of a group the rule names", short(row.group))
+    if not (_in_unit(row.lo) and _in_unit(row.hi) and row.lo < row.hi):
+        raise bad_rule("rule interval", "must have 0 <= lo < hi <= 1", f"{row.lo!r}, {row.hi!r}")
+    if not _in_unit(row.probability):
+        raise bad_rule("rule probability", "must be a number in [0, 1]", short(row.probability))
+    if not isinstance(row.action, str) or row.action not in get_args(Action):
+        must = 'must be "set", "mirror", "line" or "defer"'
+        raise bad_rule("rule action", must, short(row.action))
+    valued = row.action not in ("mirror", "defer")
+    if valued and not _in_unit(row.value):
+        raise bad_rule("rule value", "must be a score in [0, 1]", short(row.value))
+    if not valued and row.value is not None:
+        raise bad_rule("rule value", f"must be null for the action {row.action}", short(row.value))
+    if row.action != "line" and row.end is not None:
+        raise bad_rule("rule end", "must be left out unless the action is line", short(row.end))
+    if row.action == "line" and not _in_unit(row.end):
+        raise bad_rule("rule end", "must be a score in [0, 1]", short(row.end))
+    if row.action == "line" and not row.hi - row.lo >= NARROWEST:
+        rule = f"must be at least {NARROWEST:g} wide for the action line"
+        raise bad_rule("rule interval", rule, f"{row.lo!r}, {row.hi!r}")
+
+
+def _in_unit(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def bad_rule(
+    name: str,
+    rule: str,
+    got: str,
+    step: str = "make the rule again with isocost, and do not edit it",
+) -> RuleError:
+    """An error about a rule."""
+    return RuleError(Problem(name, rule, got, step))
+
+
+@dataclass(frozen=True, eq=False)
+class Portion:
+    """Shares of some cells of one group, given by index, to which the same row is applied.
+
+    Without a row they keep their scores.  The shares of a cell add up to 1 over all portions.
+    """
+
+    cells: Ints
+    row: Row | None
+    share: Floats
+
+    @property
+    def by_coin(self) -> Bools:
+        """True for cells in which a coin decides who belongs to this portion."""
+        return (self.share > 0.0) & (self.share < 1.0)
+
+    def after(self, scores: Floats) -> Floats:
+        """The scores of this portion after the rule."""
+        return scores if self.row is None else self.row.after(scores)
+
+
+def portions_of(
+    cells: Cells, group: int, grid: Grid, segments: Iterable[Segment]
+) -> Iterator[Portion]:
+    """Divide the cells of one group among the rows of a rule; the last portion keeps its scores."""
+    mine = cells.of_group(group)
+    bins = cells.bin[mine]
+    stay = np.ones(len(bins))
+    segments = list(segments)
+    ends = [
+        grid.first_bin(end, "rule interval")
+        for segment in segments
+        for end in (segment.lo, segment.hi)
+    ]
+    # All at once: even positions are inside an interval, odd ones behind it.
+    position = np.searchsorted(ends, bins, side="right") - 1
+    order = np.argsort(position, kind="stable")
+    starts = np.searchsorted(position, np.arange(len(ends) + 1), sorter=order)
+    for index, segment in enumerate(segments):
+        inside = order[starts[2 * index] : starts[2 * index + 1]]
+        for row in segment.rows:
+            stay[inside] -= row.probability
+            yield Portion(mine.start + inside, row, np.full(len(inside), row.probability))
+    stay[stay < ROUNDING] = 0.0
+    yield Portion(np.arange(mine.start, mine.stop), None, stay)
+
+
+def share_of(cells: Cells, share: Any) -> Cells:
+    """The cells with all sums multiplied by a share, one for all or one for each."""
+    scaled = {name: getattr(cells, name) * share for name in SUMS}
+    return Cells(cells.group, cells.label, cells.bin, **scaled)
+
+
+def moved_bins(cells: Cells, row: Row, grid: Grid) -> Ints:
+    """The bins that cells come to when a row is applied to all of them.
+
+    The bin of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
+    """
+    return grid.index(row.after(_means(cells, grid)))
+
+
+def _means(cells: Cells, grid: Grid) -> Floats:
+    """The mean score of each cell, inside its bin whatever the rounding."""
+    low = grid.cuts[cells.bin]
+    mean = np.clip(cells.wh / cells.w, low, np.nextafter(grid.cuts[cells.bin + 1], 0.0))
+    # A sum of equal scores may round: 0.3 three times is not 0.9.
+    return np.where(mean - low < 1e-12, low, mean)
+
+
+def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
+    """The cells after a row was applied to all of them; the sums are exact."""
+    if row.end is not None:
+        return _along(cells, row, grid)
+    if row.value is not None:
+        return moved_to(cells, np.full(len(cells), row.value), grid)
+    wh, wh2 = cells.w - cells.wh, cells.w - 2.0 * cells.wh + cells.wh2
+    bins = moved_bins(cells, row, grid)
+    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+
+
+def moved_to(cells: Cells, values: Floats, grid: Grid) -> Cells:
+    """The cells after their scores became these values."""
+    return _placed(cells, grid.index(values), values)
+
+
+def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
+    """The cells after a line was applied to them.
+
+    A steep line spreads the scores of a bin over several bins.  Then two scores stand for them that
+    have the same mean m and variance v: m - sqrt(v) and m + sqrt(v).  If one of them is outside
+    [0, 1], it becomes that end x, and the other m + v / (m - x).
+    """
+    mean = row.after(_means(cells, grid))
+    variance = row.slope**2 * (cells.wh2 / cells.w - (cells.wh / cells.w) ** 2)
+    variance = np.clip(variance, 0.0, mean * (1.0 - mean))
+    bins = grid.index(mean)
+    # As much as the bin of the mean can hold; see the checks of a tally.
+    most = (mean - grid.cuts[bins]) * (grid.cuts[bins + 1] - mean) + 1.0 / grid.bins**2
+    wide = variance > most
+    if not wide.any():
+        return _placed(cells, bins, mean, variance)
+    m, v = mean[wide], variance[wide]
+    deviation = np.sqrt(v)
+    low = np.where(m + deviation > 1.0, m - v / (1.0 - m), np.maximum(m - deviation, 0.0))
+    high = np.minimum(m + v / (m - low), 1.0)
+    share = (high - m) / (high - low)
+    spread = cells.take(wide)
+    return Cells.merge(
+        [
+            _placed(cells.take(~wide), bins[~wide], mean[~wide], variance[~wide]),
+            _placed(share_of(spread, share), grid.index(low), low),
+            _placed(share_of(spread, 1.0 - share), grid.index(high), high),
+        ]
+    )
+
+
+def _placed(cells: Cells, bins: Ints, mean: Floats, variance: Floats | float = 0.0) -> Cells:
+    """The cells in other bins, with scores of another mean and variance."""
+    wh, wh2 = cells.w * mean, cells.w * (mean**2 + variance)
+    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+
+
+@dataclass(frozen=True)
+class Promise(Record):
+    """Properties of the repaired scores that a rule stands for.
+
+    Parameters
+    ----------
+    equal : {name: float}
+        What becomes equal over the groups, and within which tolerance: "cost", or measures by
+        their names in ``isocost.MEASURES``.
+    asked : {name: float}
+        The tolerance that was requested.  It is smaller than that of ``equal`` where the rule
+        could not reach it and ``infeasible="closest"`` was passed.
+    calibrated : bool
+        Whether the repaired scores are calibrated if the scores were.
+    coin : bool
+        Whether a coin may decide for anybody.
+    threshold : float or None
+        The threshold of rates that need one.
+    floor : {name: float}
+        What measures of every group are at least; with ``overall_`` before the name, of everybody
+        together.
+    handed_over : {group: float}
+        The share of each group that the rule hands over; what it makes equal is equal among the
+        others.  Empty if it hands over nobody.
+
+    Without arguments it promises nothing.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> promise = ic.withhold(compas(), "fpr", tolerance=0.06).promise
+    >>> promise.equal, promise.calibrated, promise.coin
+    ({'cost': 0.06}, True, True)
+    >>> ic.reconcile(compas(), floor={"selection_rate": 0.3}).promise.floor
+    {'selection_rate': 0.3}
+    """
+
+    equal: Mapping[str, float] = field(default_factory=dict)
+    asked: Mapping[str, float] = field(default_factory=dict)
+    calibrated: bool = False
+    coin: bool = True
+    threshold: float | None = None
+    floor: Mapping[str, float] = field(default_factory=dict)
+    handed_over: Mapping[Group, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.handed_over, Mapping) or not all(
+            0.0 <= as_number(share) <= 1.0 for share in self.handed_over.values()
+        ):
+            rule = "must be a share between 0 and 1 for each group"
+            raise bad_rule("rule promise handed_over", rule, short(self.handed_over))
+        for name in ("equal", "asked", "floor"):
+            object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
+        if self.equal.keys() != self.asked.keys():
+            got = f"{short(sorted(self.equal))} and {short(sorted(self.asked))}"
+            raise bad_rule("rule promise", "must have the same names in equal and asked", got)
+        better = [name for name in self.equal if self.equal[name] < self.asked[name]]
+        if better:
+            raise bad_rule(
+                "rule promise",
+                "must not be stricter in equal than in asked",
+                f"{short(better[0])}: {self.equal[better[0]]!r} < {self.asked[better[0]]!r}",
+            )
+        for name in ("calibrated", "coin"):
+            if not isinstance(getattr(self, name), bool):
+                got = short(getattr(self, name))
+                raise bad_rule(f"rule promise {name}", "must be true or false", got)
+        if self.threshold is not None and not 0.0 < as_number(self.threshold) < 1.0:
+            rule = "must be null or a number strictly between 0 and 1"
+            raise bad_rule("rule promise threshold", rule, short(self.threshold))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Row],
+        asked: Mapping[str, float],
+        reached: Mapping[str, float] | None = None,
+        *,
+        calibrated: bool = True,
+        threshold: float | None = None,
+        floor: Mapping[str, float] | None = None,
+        handed_over: Mapping[Group, float] | None = None,
+    ) -> Promise:
+        """The promise of a rule with these rows; by default ``reached`` is what was requested."""
+        coin = any(0.0 < row.probability < 1.0 for row in rows)
+        # A smaller tolerance than the requested one is met by chance, not promised.
+        equal = {
+            name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
+        }
+        return cls(equal, asked, calibrated, coin, threshold, floor or {}, handed_over or {})
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is promised, so that there is nothing to test."""
+        return not (self.equal or self.calibrated or self.floor or self.handed_over)
+
+    def __str__(self) -> str:
+        if self.is_empty:
+            return "nothing"
+        equal = [f"{name} within {limit:.4g}" for name, limit in self.equal.items()]
+        at = "" if self.threshold is None else f" at {self.threshold:g}"
+        shares = [f"{share:.2%}" for share in sorted(self.handed_over.values())]
+        span = " to ".join(dict.fromkeys((*shares[:1], *shares[-1:])))
+        return "; ".join(
+            [
+                f"equal {' and '.join(equal)}{at}" if equal else "nothing becomes equal",
+                "scores stay calibrated" if self.calibrated else "scores do not stay calibrated",
+                "a coin decides for some" if self.coin else "no coin",
+                *([f"{span} of each group is handed over"] if self.handed_over else []),
+            ]
+        )
+
+
+def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
+    if not isinstance(tolerances, Mapping) or not all(
+        isinstance(key, str) and 0.0 <= as_number(value) < math.inf
+        for key, value in tolerances.items()
+    ):
+        rule = "must be a finite number of at least 0 for each name"
+        raise bad_rule(f"rule promise {name}", rule, short(tolerances))
+    return {key: float(value) for key, value in tolerances.items()}
+
+
+def _read_promise(content: Any) -> Promise:
+    names = [field.name for field in fields(Promise)]
+    if not isinstance(content, dict) or content.keys() != set(names):
+        raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
+    handed = content["handed_over"]
+    if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
+        rule = "must be a share between 0 and 1 for each group"
+        raise bad_rule("rule promise handed_over", rule, short(handed))
+    return Promise(**{**content, "handed_over": {from_json(group): x for group, x in handed}})
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,16 +621,8 @@ class Rule:
     fitted: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
-        check_rows(self.groups, self.rows)
-        self._check_fields()
-        fitted = self.fitted
-        if not isinstance(fitted, tuple) or any(group not in self.groups for group in fitted):
-            raise bad_rule("rule fitted", "must be groups of the rule", short(fitted))
-        object.__setattr__(self, "fitted", fitted or self.groups)
-        self._check_promise()
-
-    def _check_fields(self) -> None:
-        salt, notes = self.salt, self.notes
+        _check_rows(self.groups, self.rows)
+        salt, notes, fitted = self.salt, self.notes, self.fitted
         if not isinstance(salt, str) or len(salt) > LONGEST_SALT or not is_writable(salt):
             must = f"must be a text of at most {LONGEST_SALT} characters"
             raise bad_rule("rule salt", must, short(salt))
@@ -167,13 +642,9 @@ class Rule:
         except ValueError as error:
             must = "must say how the data were read, as Rule.save writes it"
             raise bad_rule("rule made_from", must, str(error)) from error
-
-    @cached_property
-    def reading(self) -> Reading:
-        """How the data that it was made from were read; the usual way if it does not say."""
-        return Reading.from_dict(self.made_from.get("reading", {}))
-
-    def _check_promise(self) -> None:
+        if not isinstance(fitted, tuple) or any(group not in self.groups for group in fitted):
+            raise bad_rule("rule fitted", "must be groups of the rule", short(fitted))
+        object.__setattr__(self, "fitted", fitted or self.groups)
         if "cost" in self.promise.equal and self.cost is None:
             rule = "must name cost only if the rule has a cost"
             raise bad_rule("rule promise", rule, "equal cost, and the cost is null")
@@ -182,6 +653,11 @@ class Rule:
             raise bad_rule("rule promise coin", rule, "false")
 
     # What it does
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The reading of the data it was made from; the usual one if it does not say."""
+        return Reading.from_dict(self.made_from.get("reading", {}))
 
     @property
     def alpha(self) -> dict[Group, float]:
@@ -196,17 +672,17 @@ class Rule:
 
     @property
     def needs_coin(self) -> bool:
-        """Whether any outcome is decided by a coin, so that ids or a seed are needed."""
-        return any(s.needs_coin for segments in self._segments.values() for s in segments)
+        """True if any outcome is decided by a coin, so that ids or a seed are needed."""
+        return any(0.0 < row.probability < 1.0 for row in self.rows)
 
     @property
     def defers(self) -> bool:
-        """Whether it hands anybody over instead of giving a score."""
+        """True if it hands anybody over instead of giving a score."""
         return any(row.defers and row.probability > 0.0 for row in self.rows)
 
     @property
     def reversals(self) -> dict[Group, int]:
-        """How often in each group a higher score may get a lower output than its neighbour.
+        """Counts, by group, of places where a higher score may get a lower output.
 
         With the same coin for both; 0 for a rule that never turns the order of scores around.
 
@@ -230,7 +706,7 @@ class Rule:
         return segments_of(self.rows)
 
     def expected(self, tally: Tally) -> Tally:
-        """What the rule will do to these scores on average over the coin, in closed form.
+        """The tally after the rule, on average over the coin, in closed form.
 
         A share p of the rows in [lo, hi) moves to the bin of ``value``, or to that of their moved
         mean if they are mirrored or follow a line; the share left over stays.  The sums of the
@@ -255,10 +731,6 @@ class Rule:
         if not self.defers:
             # No cell leaves its group, so the groups stay as they are.
             return replace(tally, cells=cells)
-        return self._decided(tally, cells)
-
-    def _decided(self, tally: Tally, cells: Cells) -> Tally:
-        """The tally of those who are not handed over, which says how many are."""
         if not len(cells):
             got, step = "everybody is handed over", "use a rule made from such people"
             raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))
@@ -266,7 +738,7 @@ class Rule:
         return tally.rebuilt(cells, handed=added([*tally.handed_over.items(), *gone.items()]))
 
     def deferred(self, tally: Tally) -> Cells:
-        """The cells of those who are handed over, with the scores they had."""
+        """The cells of the people who are handed over, with the scores they had."""
         parts = [
             share_of(tally.cells.take(portion.cells), portion.row.probability)
             for index in range(len(tally.groups))
@@ -452,10 +924,10 @@ class Rule:
         """
         from isocost.repairs.registry import remade
 
-        return remade(self, tally, heedful=True)
+        return remade(self, tally, advised=True)
 
     def handed_over(self, tally: Tally, threshold: float | None = None) -> HandedOver:
-        """Who is handed over; see :func:`isocost.handed_over`."""
+        """The people who are handed over; see :func:`isocost.handed_over`."""
         from isocost.repairs.review import handed_over
 
         return handed_over(self, tally, threshold)
@@ -496,7 +968,11 @@ class Rule:
             "coin": {"scheme": SCHEME, "salt": self.salt},
             "groups": [to_json(group) for group in self.groups],
             "fitted": [to_json(group) for group in self.fitted],
-            "rows": [_row_fields(row) for row in self.rows],
+            # Only a line has an end.
+            "rows": [
+                {name: x for name, x in one.items() if name != "end" or x is not None}
+                for one in ({**vars(row), "group": to_json(row.group)} for row in self.rows)
+            ],
             "notes": list(self.notes),
             "made_from": dict(self.made_from),
             "promise": self.promise.to_dict(),
@@ -515,7 +991,30 @@ class Rule:
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read a rule from JSON text; everything is checked."""
-        return cls(**_read_fields(text))
+        try:
+            content = parse_json(text)
+        except ValueError as error:
+            must = "must be JSON text as isocost writes it"
+            raise bad_rule("rule file", must, str(error)) from error
+        _check_fields(content)
+        cost, groups, fitted = content["cost"], content["groups"], content["fitted"]
+        try:
+            return cls(
+                groups=tuple(map(from_json, groups)),
+                rows=tuple(map(_read_row, content["rows"])),
+                method=content["method"],
+                cost=None if cost is None else Cost.from_dict(cost),
+                settings=content["settings"],
+                notes=tuple(content["notes"]),
+                made_from=content["made_from"],
+                salt=content["coin"]["salt"],
+                promise=_read_promise(content["promise"]),
+                fitted=tuple(map(from_json, fitted)),
+            )
+        except RuleError:
+            raise
+        except IsocostError as error:
+            raise RuleError(error.problems) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Rule:
@@ -524,7 +1023,7 @@ class Rule:
         return cls.from_json(read_text(path))
 
     def with_salt(self, salt: str) -> Rule:
-        """The same rule with other coins."""
+        """Return the rule with another salt, and so with other coins."""
         return replace(self, salt=check_salt(salt))
 
     # For people
@@ -543,10 +1042,10 @@ class Rule:
         return ["group", "score in", "becomes", "with probability"], rows
 
     def summary(self) -> tuple[list[str], list[list[str]]]:
-        """What it does to each group, as header and rows: which scores change, and how often.
+        """Header and rows of a table of its groups: which scores change, and how often.
 
-        How many people that are depends on their scores; :func:`isocost.compare` says it for those
-        of a tally.
+        The number of people depends on their scores; :func:`isocost.compare` counts those of a
+        tally.
         """
         rows = []
         for group, name in names_of(self.groups).items():
@@ -574,7 +1073,7 @@ class Rule:
         return frame_of(beside_groups(groups, columns, stored_columns(self).get("group")), backend)
 
     def headline(self) -> str:
-        """How the rule was made and whom it leaves alone, in a line."""
+        """A line with the method, the cost, and the groups that stay unchanged."""
         cost = "" if self.cost is None else f", cost {self.cost}"
         touched = {row.group for row in self.rows}
         kept = [name for group, name in names_of(self.groups).items() if group not in touched]
@@ -583,7 +1082,7 @@ class Rule:
 
     @property
     def is_long(self) -> bool:
-        """Whether the rule has too many rows to be listed."""
+        """True if the rule has too many rows to be listed."""
         return len(self.rows) > MOST_LISTED
 
     def __repr__(self) -> str:
@@ -616,12 +1115,13 @@ class Rule:
         )
 
 
-def check_rule(rule: Any, name: str = "rule") -> None:
-    """Raise unless the value is a rule."""
+def check_rule(rule: Any, name: str = "rule") -> Rule:
+    """The rule itself; raise if it is something else."""
     makers = "withhold, coarsen, equalize_odds, reconcile, hand_over or recalibrate"
     must = f"must be a rule made by {makers}"
     step = "make one, or read one with isocost.Rule.load"
     check_kind(name, rule, Rule, must, step)
+    return cast("Rule", rule)
 
 
 def stored_columns(rule: Rule) -> dict[str, Any]:
@@ -672,32 +1172,6 @@ def unknown_groups(
     return UsageError(Problem("group", rule, listing(map(repr, unknown), 10), step))
 
 
-def _read_fields(text: str) -> dict[str, Any]:
-    """The arguments of a Rule from its JSON text; raise a RuleError if it is invalid."""
-    try:
-        content = parse_json(text)
-    except ValueError as error:
-        raise bad_rule("rule file", "must be JSON text as isocost writes it", str(error)) from error
-    _check_fields(content)
-    try:
-        return {
-            "groups": tuple(from_json(group) for group in content["groups"]),
-            "rows": tuple(_parse_row(row) for row in content["rows"]),
-            "method": content["method"],
-            "cost": None if content["cost"] is None else Cost.from_dict(content["cost"]),
-            "settings": content["settings"],
-            "notes": tuple(content["notes"]),
-            "made_from": content["made_from"],
-            "salt": content["coin"]["salt"],
-            "promise": read_promise(content["promise"]),
-            "fitted": tuple(from_json(group) for group in content["fitted"]),
-        }
-    except RuleError:
-        raise
-    except IsocostError as error:
-        raise RuleError(error.problems) from error
-
-
 def _check_fields(content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise bad_rule("rule file", f'must say "format": "{FORMAT}"', short(content))
@@ -720,15 +1194,7 @@ def _check_fields(content: Any) -> None:
         raise bad_rule("rule coin", f'must be {{"scheme": "{SCHEME}", "salt": ...}}', short(coin))
 
 
-def _row_fields(row: Row) -> dict[str, Any]:
-    """A row for JSON; only a line has an end."""
-    content = {**vars(row), "group": to_json(row.group)}
-    if row.end is None:
-        del content["end"]
-    return content
-
-
-def _parse_row(row: Any) -> Row:
+def _read_row(row: Any) -> Row:
     if not isinstance(row, dict) or row.keys() - {"end"} != _ROW_FIELDS:
         rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
         raise bad_rule("rule row", rule, short(row))

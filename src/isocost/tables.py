@@ -55,11 +55,6 @@ def wrapped(text: str, room: int = LINE) -> str:
     )
 
 
-def _pad(text: str, to: int, left: bool) -> str:
-    space = " " * (to - width(text))
-    return text + space if left else space + text
-
-
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], room: float = math.inf) -> str:
     """A table in aligned columns: the first to the left, the others to the right.
 
@@ -75,11 +70,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], room: float
     """
     widths = [max(width(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = [header, ["-" * w for w in widths], *rows]
+
+    def padded(text: str, column: int) -> str:
+        space = " " * (widths[column] - width(text))
+        return space + text if column else text + space
+
     return "\n\n".join(
-        "\n".join(
-            "  ".join(_pad(line[i], widths[i], i == 0) for i in (0, *part)).rstrip()
-            for line in lines
-        )
+        "\n".join("  ".join(padded(line[i], i) for i in (0, *part)).rstrip() for line in lines)
         for part in _parts(widths, room)
     )
 
@@ -196,15 +193,11 @@ def _field(value: Any, everybody: str) -> str:
     return repr(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
 def _inert(text: str) -> str:
     """A text that no spreadsheet takes for a formula, without control characters."""
-    plain = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    return f"'{plain}" if _FORMULA.match(plain) else plain
+    control = r"[\x00-\x1f\x7f-\x9f]"
+    plain = re.sub(control, lambda found: found[0].encode("unicode_escape").decode(), text)
+    return f"'{plain}" if re.match(r"\s*[=+\-@＝＋－＠]", plain) else plain
 
 
 def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

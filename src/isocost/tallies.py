@@ -39,7 +39,6 @@ from isocost.groups import (
 )
 from isocost.readings import Reading
 from isocost.tables import frame_of, html_table, text_table
-from isocost.typing import Floats
 
 FORMAT, VERSION = "isocost-tally", 1
 
@@ -54,17 +53,6 @@ ROUNDING = 1e-9
 
 _FIELDS = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
 
-_OPTIONAL = {"handed_over"}
-"""Fields that a tally has only if people were handed over."""
-
-
-def parse_text(text: str) -> Any:
-    """Parse JSON text; raise a :class:`DataError` if it is invalid."""
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise _corrupt(f"text that is not JSON: {error}") from error
-
 
 def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     """The arguments of ``Tally.build`` from plain values, all of them checked.
@@ -75,8 +63,8 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt("something else")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
-    if content.keys() - _OPTIONAL != _FIELDS:
-        raise _corrupt(_other_names(content.keys() - _OPTIONAL, _FIELDS, "field"))
+    if (names := content.keys() - {"handed_over"}) != _FIELDS:
+        raise _corrupt(_other_names(names, _FIELDS, "field"))
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -101,7 +89,7 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
 
 
 def _read_handed(content: Any) -> Handed:
-    """Who was handed over, from [group, n, sum w, sum w^2] for each group."""
+    """The people handed over, from [group, n, sum w, sum w^2] for each group."""
     handed: dict[Group, tuple[float, float, float]] = {}
     for one in content if isinstance(content, list) else [None]:
         if not (isinstance(one, list) and len(one) == 4) or not all(
@@ -296,7 +284,7 @@ class Tally:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether any row had a weight other than 1."""
+        """True if any row had a weight other than 1."""
         return self.cells.is_weighted
 
     @cached_property
@@ -328,10 +316,8 @@ class Tally:
         index = self._indices.get(group) if isinstance(group, Hashable) else None
         if index is not None:
             return index
-        rule, step = (
-            "must be one of the groups of the tally",
-            "use one of these, with the same type",
-        )
+        rule = "must be one of the groups of the tally"
+        step = "use one of these, with the same type"
         got = f"{short(group)}, and the groups are {listing(map(repr, self.groups))}"
         raise UsageError(Problem("group", rule, got, step))
 
@@ -393,7 +379,11 @@ class Tally:
             return self
         if not isinstance(other, Tally):
             return NotImplemented
-        self._check_same_grid(other)
+        if self.grid != other.grid:
+            rule = "both must have the same bins and edges"
+            got = " and ".join(f"{t.bins} bins with the edges {t.edges}" for t in (self, other))
+            step = f"make both tallies with the same {setting('bins')} and {setting('edges')}"
+            raise UsageError(Problem("tally + tally", rule, got, step))
         sort_groups({(type(g) is bool, g): g for g in (*self.groups, *other.groups)}.values())
         codes = _indices([*self.groups, *other.groups])
         others = other.cells.recoded([codes[group] for group in other.groups])
@@ -402,13 +392,6 @@ class Tally:
         return self.rebuilt(cells, list(codes), handed, self.reading + other.reading)
 
     __radd__ = __add__
-
-    def _check_same_grid(self, other: Tally) -> None:
-        if self.grid != other.grid:
-            rule = "both must have the same bins and edges"
-            got = " and ".join(f"{t.bins} bins with the edges {t.edges}" for t in (self, other))
-            step = f"make both tallies with the same {setting('bins')} and {setting('edges')}"
-            raise UsageError(Problem("tally + tally", rule, got, step))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
@@ -437,7 +420,13 @@ class Tally:
         """A dictionary of plain values; the weight columns are left out when all are 1."""
         names = SUMS if self.is_weighted else ("n", "wh", "wh2")
         keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
-        sums = {name: _plain_numbers(getattr(self.cells, name)) for name in names}
+        sums = {
+            name: [
+                int(x) if x.is_integer() and abs(x) < 2**53 else x
+                for x in getattr(self.cells, name).tolist()
+            ]
+            for name in names
+        }
         handed = [[to_json(group), *own] for group, own in self.handed_over.items()]
         return {
             "format": FORMAT,
@@ -468,7 +457,11 @@ class Tally:
     @classmethod
     def from_json(cls, text: str) -> Tally:
         """The reverse of :meth:`to_json`."""
-        return cls.from_dict(parse_text(text))
+        try:
+            content = parse_json(text)
+        except ValueError as error:
+            raise _corrupt(f"text that is not JSON: {error}") from error
+        return cls.from_dict(content)
 
     @classmethod
     def load(cls, path: str | Path) -> Tally:
@@ -562,10 +555,6 @@ def _shown(count: float) -> str:
 def _indices(groups: Iterable[Group]) -> dict[Group, int]:
     """Number the distinct groups in order of appearance."""
     return {group: index for index, group in enumerate(dict.fromkeys(groups))}
-
-
-def _plain_numbers(values: Floats) -> list[float | int]:
-    return [int(v) if v.is_integer() and abs(v) < 2**53 else v for v in values.tolist()]
 
 
 def _listed(groups: Any) -> list[Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.rows import Row
+from isocost.rules import Row
 from tests.coin_vectors import NUMBERS, SALT, TEXTS, by_hashlib
 from tests.integrations.conftest import ROOT
 

@@ -233,7 +233,7 @@ test("what is not established is not claimed", () => {
   assert.equal(plainText(two.verdict), `${GAP} It is not established that this is more than chance.`);
   assert.equal(plainText(two.next), "Leave everybody’s score as it is. More data.");
   const many = unsure(outOfReach());
-  assert.match(plainText(many.ledes[1] ?? []), /anything from 10\.0 to 20\.0 points\.$/);
+  assert.match(plainText(many.ledes[1] ?? []), /interval 10\.0 to 20\.0 points\)\.$/);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.ok(many.keys.every((/** @type {any} */ key) => !key.alert));
   assert.deepEqual([two.keys[3].value, two.keys[3].label], ["none", "of the repairs is advised"]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import isocost as ic
 from isocost.atomic import check_target, read_text, write_text
 from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
 from isocost.cli import options
@@ -28,19 +30,19 @@ from isocost.cli.output import (
     show_watch,
 )
 from isocost.cli.reading import (
-    audit_settings,
     check_once,
     format_of,
     local,
+    question_about,
     read,
     read_merged,
     read_periods,
 )
-from isocost.costs import as_cost
 from isocost.engines.columns import applied_columns
 from isocost.engines.dialects import DIALECTS
-from isocost.errors import Problem, UsageError, speak_of
+from isocost.errors import Problem, UncertainWarning, UsageError, speak_of
 from isocost.groups import Group, parts_of
+from isocost.question import DEFAULT, Question
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
@@ -48,7 +50,6 @@ from isocost.verdict.judgement import CALIBRATED
 
 if TYPE_CHECKING:
     from isocost.repairs.planning import Plan, RepairPlan
-    from isocost.repairs.unseen import Unseen
     from isocost.reports.layouts import Layout
 
 
@@ -68,22 +69,16 @@ def audit(
     ] = None,
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
-    from isocost.measures.audit import audit as measure
-    from isocost.repairs.unseen import foreseen
-
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
     full = printing.chosen(plot) is not options.PrintedAs.table or full
-    check_threshold(measuring.threshold, "--threshold")
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
-    tally = read(data, columns, (measuring.threshold,))
+    tally = read(data, columns, measuring.question().edges)
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
         show_result(arranged, printing, lambda out: show_layout(out, arranged))
         return
-    result = measure(tally, **audit_settings(measuring, tally), warn=False)
-    with progress("asking what a repair does to new people") as report:
-        result = foreseen(result, progress=report)
+    result = ic.audit(tally, question=question_about(measuring, tally), warn=False)
     show_result(result, printing, lambda out: show_audit(out, result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
@@ -115,9 +110,7 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
-    from isocost.measures.audit import audit as measure
     from isocost.reports.layouts import check_layout
-    from isocost.reports.layouts import layout as arrange
 
     categories = {str(value): value for group in tally.groups for value in parts_of(group)}
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
@@ -129,9 +122,9 @@ def _arranged(
         rule = f"must be left out of the layout {kind.name!r}"
         raise UsageError(Problem("--reference", rule, repr(measuring.reference), "leave it out"))
     if kind.by_category:
-        return arrange(tally, kind.name, threshold=measuring.threshold, **given)
-    settings = audit_settings(measuring, tally) | {"replicates": 0}
-    return arrange(measure(tally, **settings, warn=False), kind.name, **given)
+        return ic.layout(tally, kind.name, threshold=measuring.question().threshold, **given)
+    question = question_about(measuring, tally).but(replicates=0)
+    return ic.layout(ic.audit(tally, question=question, warn=False), kind.name, **given)
 
 
 def fit(
@@ -142,48 +135,50 @@ def fit(
     anyway: options.Anyway = False,
     holdout: options.Holdout = None,
     split: options.Split = None,
-    replicates: options.UnseenReplicates = 200,
     salt: Annotated[str, options.in_repair("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
     output: options.Output = None,
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
-    from isocost.repairs.counsel import heed
-    from isocost.repairs.recalibrate import recalibrate as make_calibrated
-    from isocost.repairs.registry import REPAIRS, advised
-    from isocost.repairs.unseen import noted, require_better
+    from isocost.repairs.counsel import with_doubt
+    from isocost.repairs.offers import Offer, not_advised
 
     if output is not None:
         check_target(output, force, ".json")
-    threshold = check_threshold(repairing.threshold, "--threshold")
-    tally, merged, apart = _kept_apart(data, columns, (threshold, 1.0 - threshold), holdout, split)
-    _speak_of(data, tally, repairing.cost)
-    repair = REPAIRS[repairing.method]
-    settings = {**repairing.settings, "salt": salt}
-    first = None if recalibrate is None else make_calibrated(tally, str(recalibrate))
+    question = repairing.question()
+    tally, merged, apart = _kept_apart(data, columns, question.edges, holdout, split)
+    _speak_of(data, tally, question)
+    first = None if recalibrate is None else ic.recalibrate(tally, str(recalibrate))
     basis = tally if first is None else first.expected(tally)
-    if anyway:
-        rule = heed(repair.make_with(basis, **settings), basis)
-    else:
-        rule = advised(repair, basis, settings)
-    rule = rule if first is None else first.then(rule, tally)
-    asked: dict[str, Any] = {"cost": repairing.cost, "threshold": threshold, "holdout": apart}
-    outlook = _unseen(tally, rule, replicates, **asked)
-    if anyway:
-        rule = noted(rule, outlook)
-    else:
-        require_better(outlook)
+    with progress("asking what it does to new people") as report:
+        given = {**repairing.options, "salt": salt}
+        offer = Offer(str(repairing.method), basis, question, given, report)
+        if anyway:
+            rule = with_doubt(offer.made(warn=True), basis, question)
+        else:
+            rule = offer.advised(warn=True)
+        if first is None and apart is None:
+            outlook = offer.unseen
+        else:
+            rule = rule if first is None else first.then(rule, tally)
+            outlook = ic.unseen(tally, rule, question=question, holdout=apart, progress=report)
+    if outlook is not None and not outlook.better:
+        if not anyway:
+            raise not_advised("must help people not seen", outlook.doubt, "unseen")
+        warnings.warn(outlook.doubt, UncertainWarning, stacklevel=1)
+        rule = replace(rule, notes=(*rule.notes, outlook.doubt))
     if _written(rule.unmerged(merged), output, force):
         out = Printer()
-        show_rule(out, tally, rule, repairing.cost, threshold)
-        say()
-        show_unseen(out, outlook)
+        show_rule(out, tally, rule, question)
+        if outlook is not None:
+            say()
+            show_unseen(out, outlook)
         say(f"\nThe rule is in {output}.")
 
 
-def _speak_of(files: Sequence[str], tally: Tally, cost: Any) -> None:
+def _speak_of(files: Sequence[str], tally: Tally, question: Question) -> None:
     """Name commands in messages so that they read the same data, and ask about the same cost."""
-    asked = [] if cost is None or as_cost(cost).is_per_group else ["--cost", str(cost)]
+    asked = [] if question.cost.is_per_group else ["--cost", str(question.cost)]
 
     def written(name: str, *more: str) -> str:
         words = [*more, *asked] if name == "plan" else more
@@ -204,12 +199,10 @@ def recalibrate(
     force: options.Force = False,
 ) -> None:
     """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
-    from isocost.repairs.recalibrate import recalibrate as make_calibrated
-
     if output is not None:
         check_target(output, force, ".json")
     tally, merged = read_merged(data, columns, ())
-    rule = make_calibrated(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
+    rule = ic.recalibrate(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
     if _written(rule.unmerged(merged), output, force):
         show_calibration(Printer(), tally, rule)
         say(f"\nThe rule is in {output}.")
@@ -247,25 +240,17 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def _unseen(tally: Tally, rule: Rule, replicates: int, **options: Any) -> Unseen:
-    from isocost.repairs.unseen import unseen as look_ahead
-
-    with progress("asking what it does to new people") as report:
-        return look_ahead(tally, rule, replicates, progress=report, **options)
-
-
 def plan(
     data: options.DataOrTallies,
     columns: options.Columns,
+    asking: options.Asking,
     printing: options.Printing,
-    cost: options.Cost = "fnr",
     detect: Annotated[
         float, options.in_measured("--detect", help="Difference in cost that is to be established.")
     ] = 0.05,
     limit: Annotated[
         float, options.in_measured("--limit", help="Calibration gap that is to be ruled out.")
     ] = CALIBRATED,
-    confidence: options.Confidence = 0.95,
     power: Annotated[
         float, options.in_measured("--power", help="Chance to succeed if the difference is there.")
     ] = 0.8,
@@ -278,27 +263,30 @@ def plan(
     within: Annotated[
         float, options.in_measured("--within", help="How far groups may differ on new people.")
     ] = 0.02,
-    threshold: options.Threshold = 0.5,
 ) -> None:
     """Say how many people it takes to establish a difference and calibration, or for a repair."""
-    from isocost.repairs.planning import check_within, plan_repair
-    from isocost.repairs.planning import plan as needed
-    from isocost.repairs.registry import REPAIRS
+    from isocost.repairs.offers import Offer
+    from isocost.repairs.planning import check_within
 
     printing.chosen()
     result: Plan | RepairPlan
-    if method is None:
-        tally = read(data, columns, ())
-        result = needed(tally, cost, detect, limit=limit, confidence=confidence, power=power)
-    else:
-        check_word("--method", method, tuple(REPAIRS))
+    question = asking.question()
+    if method is not None:
+        check_word("--method", method, tuple(ic.REPAIRS))
         check_within(within, "--within")
-        check_threshold(threshold, "--threshold")
-        tally = read(data, columns, (threshold, 1.0 - threshold))
-        settings = {"cost": cost} if REPAIRS[method].goal == "cost" else {}
-        rule = REPAIRS[method].make_with(tally, threshold=threshold, **settings)
+    tally = read(data, columns, question.edges)
+    if method is None:
+        options: dict[str, Any] = {"detect": detect, "limit": limit, "power": power}
+        result = ic.plan(tally, question=question, **options)
+    else:
+        own = {} if asking.tolerance is None else {"tolerance": asking.tolerance}
+        offer = Offer(method, tally, question, own)
+        if offer.rule is None:
+            step = "plan with another --method, --tolerance or --threshold"
+            raise UsageError(Problem("--method", "must be possible", offer.said, step))
+        rule = offer.rule
         with progress("asking what it does to new people") as report:
-            result = plan_repair(tally, rule, within, confidence=confidence, progress=report)
+            result = ic.plan_repair(tally, rule, within, question=question, progress=report)
     show_result(result, printing, lambda out: out.table(result.headline(), *result.table()))
 
 
@@ -306,7 +294,7 @@ def bounds(
     data: options.DataOrTallies,
     columns: options.Columns,
     printing: options.Printing,
-    cost: options.Cost = "fnr",
+    cost: options.Cost = str(DEFAULT.cost),
     other: Annotated[
         str | None,
         options.in_measured("--other", help="A second cost: what would both equal take?"),
@@ -321,11 +309,9 @@ def bounds(
     ] = None,
 ) -> None:
     """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
-    from isocost.measures.bounds import bounds as proved
-
     printing.chosen()
     tally = read(data, columns, ())
-    result = proved(tally, cost, other, cost_difference=cost_difference, gap=gap)
+    result = ic.bounds(tally, cost, other, cost_difference=cost_difference, gap=gap)
 
     def show(out: Printer) -> None:
         for index, table in enumerate(result.printed()):
@@ -342,6 +328,7 @@ def bounds(
 def compare(
     data: options.Data,
     columns: options.Columns,
+    asking: options.Asking,
     printing: options.Printing,
     rules: Annotated[
         list[Path] | None,
@@ -350,65 +337,24 @@ def compare(
             "join the data."
         ),
     ] = None,
-    cost: Annotated[
-        str | None,
-        options.in_measured("--cost", help="Default: the cost of the first rule, or fnr."),
-    ] = None,
-    threshold: options.Threshold = 0.5,
-    tolerance: options.Tolerance = 0.0,
-    replicates: Annotated[
-        int | None,
-        options.in_measured(
-            "--replicates",
-            help="How often to make rules again, for what they do to new people (default: 200; for "
-            "every repair fewer where a rule takes a linear program or groups are many).",
-        ),
-    ] = None,
 ) -> None:
-    """Put rules side by side, or without rules every repair, and say which one to take."""
-    from isocost.repairs.compare import compare as put_side_by_side
-    from isocost.repairs.composition import edges_of
-    from isocost.repairs.unseen import is_made_from
-    from isocost.verdict.sentences import SENTENCES
+    """Put rules side by side, or without rules every repair, and say which one to take.
+
+    Cost and threshold are by default those of the first rule that has them.
+    """
+    from isocost.repairs.composition import edges_of, question_of
 
     printing.chosen()
     named = rules or []
     more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
     loaded = {path.stem: Rule.load(path) for path in named if str(path) not in more}
-    check_threshold(threshold, "--threshold")
-    check_tolerance(tolerance, "--tolerance")
-    edges = edges_of(loaded.values(), threshold, 1.0 - threshold)
-    tally = read([data, *more], columns, edges)
-    first = next((made.cost for made in loaded.values() if made.cost is not None), None)
-    _speak_of([data, *more], tally, cost or first)
-    if not loaded:
-        with progress("making every repair") as report:
-            comparison = put_side_by_side(
-                tally,
-                None,
-                cost,
-                threshold,
-                tolerance=tolerance,
-                replicates=replicates,
-                progress=report,
-            )
-        show_result(comparison, printing, lambda out: show_comparison(out, comparison))
-        return
-    comparison = put_side_by_side(tally, loaded, cost, threshold)
-    asked: dict[str, Any] = {"cost": comparison.cost, "threshold": threshold}
-    outlooks = {
-        name: _unseen(tally, rule, 200 if replicates is None else replicates, **asked)
-        for name, rule in loaded.items()
-        if is_made_from(rule, tally)
-    }
-    unseen = {name: one.to_dict() for name, one in outlooks.items()}
-
-    def show(out: Printer) -> None:
-        show_comparison(out, replace(comparison, outlooks=outlooks))
-        for name in loaded.keys() - outlooks.keys():
-            out.prose(SENTENCES["unseen_others"].format(rule=name))
-
-    show_result(comparison, printing, show, {**comparison.to_dict(), "unseen": unseen})
+    question = asking.question(question_of(*loaded.values()))
+    tally = read([data, *more], columns, edges_of(loaded.values(), *question.edges))
+    _speak_of([data, *more], tally, question)
+    with progress("making every repair") as report:
+        comparison = ic.compare(tally, loaded or None, question=question, progress=report)
+        comparison.notes()
+    show_result(comparison, printing, lambda out: show_comparison(out, comparison))
 
 
 def apply(
@@ -473,11 +419,9 @@ def look(
     sheet: options.Sheet = None,
 ) -> None:
     """Say what is in a file, which columns could be what, and the command line to go on with."""
-    from isocost.engines.look import look as look_at
-
     printing.chosen()
     with local(data) as path:
-        looked = look_at(path, decimal=decimal, encoding=encoding, sheet=sheet)
+        looked = ic.look(path, decimal=decimal, encoding=encoding, sheet=sheet)
     looked = replace(looked, path=data)
 
     def show(out: Printer) -> None:
@@ -628,8 +572,6 @@ def watch(
     ] = None,
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
-    from isocost.repairs.watch import watch as look_after
-
     printing.chosen()
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold
@@ -646,7 +588,7 @@ def watch(
         and not (sources[name] == "DEFAULT_MAP" and value == made.get(name))
     }
     periods, notes = read_periods(tallies, columns, asked, deployed, edges)
-    report = look_after(
+    report = ic.watch(
         deployed,
         periods,
         cost=cost,

@@ -26,7 +26,6 @@ from rich.text import Text
 from isocost.atomic import write_text
 from isocost.cli.options import PrintedAs, Printing
 from isocost.groups import Group, names_of
-from isocost.readings import Command
 from isocost.tables import (
     LINE,
     csv_text,
@@ -37,12 +36,14 @@ from isocost.tables import (
     width,
     wrapped,
 )
-from isocost.verdict.sentences import SENTENCES, commands_named, plain
+from isocost.verdict.sentences import commands_named, plain
 
 if TYPE_CHECKING:
     from isocost.engines.files import Progress as Report
     from isocost.measures.audit import Audit
-    from isocost.repairs.compare import Changes, Comparison
+    from isocost.question import Question
+    from isocost.repairs.compare import Comparison
+    from isocost.repairs.offers import Changes
     from isocost.repairs.unseen import Unseen
     from isocost.repairs.watch import Watch
     from isocost.reports.layouts import Layout
@@ -421,12 +422,6 @@ def show_watch(out: Printer, report: Watch) -> None:
 BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
 """The measures of the table that fits a screen, beside n and the costs."""
 
-CAUTIONS = (
-    "note_small", "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale",
-    "read_dropped",
-)  # fmt: skip
-"""Notes that are printed even where there is room for few."""
-
 
 def show_audit(
     out: Printer,
@@ -456,17 +451,13 @@ def show_audit(
     if full:
         out.prose("\n" + "\n".join(result.summary()), piped=False)
     else:
-        starts = tuple(SENTENCES[name].partition("{")[0] for name in CAUTIONS)
-        notes = [
-            note
-            for note in notes
-            if any(isinstance(part, Command) for part in note) or plain(note).startswith(starts)
-        ]
+        notes = [note for note in notes if note.is_caution or note.commands]
+    lines = list(map(str, notes))
+    if not full:
         more = len(result.shown) - len(shown)
-        notes.append([f"--full shows {f'{more} more numbers and ' if more else ''}every note."])
+        lines.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
         say()
-    named = [part.text for note in notes for part in note if isinstance(part, Command)]
-    out.prose("\n".join(map(plain, notes)), commands=named)
+    out.prose("\n".join(lines), commands=[one for note in notes for one in note.commands])
 
 
 def show_layout(out: Printer, layout: Layout) -> None:
@@ -481,11 +472,11 @@ def show_layout(out: Printer, layout: Layout) -> None:
 
 def show_comparison(out: Printer, comparison: Comparison) -> None:
     """Rules side by side, and which of them to take, if any."""
-    for index, (title, header, rows) in enumerate(comparison.tables()):
+    for index, (title, header, rows) in enumerate(comparison.printed()):
         if index:
             say()
         out.table(title, header, rows)
-    for line in comparison.lines():
+    for line in comparison.notes():
         out.prose(f"\n{line}")
 
 
@@ -515,11 +506,11 @@ def show_unseen(out: Printer, outlook: Unseen) -> None:
         out.prose(f"note: {note}", piped=False)
 
 
-def show_rule(out: Printer, tally: Tally, rule: Rule, cost: str | None, threshold: float) -> None:
+def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> None:
     """A rule, and what it is expected to do; of a long one what it does to each group."""
     from isocost.repairs.compare import compare
 
-    comparison = compare(tally, [rule], cost, threshold)
+    comparison = compare(tally, [rule], question=question)
     if not rule.rows:
         out.prose(f"{rule!r}\n", piped=False)
     else:
@@ -531,7 +522,7 @@ def show_rule(out: Printer, tally: Tally, rule: Rule, cost: str | None, threshol
             out.table(rule.headline(), *rule.table())
         out.prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     out.prose("On average over the coin:\n", piped=False)
-    show_comparison(out, comparison)
+    out.table(comparison.headline(), *comparison.table())
 
 
 def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import isocost as ic
 from isocost.atomic import check_ending, check_target, write_text
-from isocost.checks import check_threshold
 from isocost.cli import options
 from isocost.cli.output import Printer, say, typed
-from isocost.cli.reading import audit_settings, read
+from isocost.cli.reading import question_about, read
 from isocost.errors import FileError, MissingDependencyError, Problem, UsageError
 from isocost.readings import Reading
 from isocost.rules import Rule
@@ -63,20 +63,18 @@ def report(
 
     A PDF takes a browser such as Chromium on this machine.
     """
-    from isocost.measures.audit import audit
     from isocost.reports.payload import Origin, payload, single_text
     from isocost.reports.report import ENDINGS
-    from isocost.reports.report import report as write_report
 
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
     ends = {end for made in loaded.values() for row in made.rows for end in (row.lo, row.hi)}
-    threshold = check_threshold(measuring.threshold, "--threshold")
-    tally = read(data, columns, (threshold, 1.0 - threshold, *sorted(ends - {0.0, 1.0})))
-    result = audit(tally, **audit_settings(measuring, tally), warn=False)
+    question = measuring.question()
+    tally = read(data, columns, (*question.edges, *sorted(ends - {0.0, 1.0})))
+    result = ic.audit(tally, question=question_about(measuring, tally), warn=False)
     origin = Origin(tuple(data)).with_files()
     origin = origin.with_command(["isocost", *typed()], output, *(rule or []))
-    write_report(
+    ic.report(
         result,
         loaded or None,
         output,
@@ -90,7 +88,7 @@ def report(
     )
     is_pdf = output.suffix.lower() == ".pdf"
     say(f"The report is in {output}{'.' if is_pdf else ': open it in a browser.'}")
-    single = single_text(payload(tally, min_count, (threshold,)))
+    single = single_text(payload(tally, min_count, (question.threshold,)))
     if single:
         say(single)
 
@@ -104,9 +102,7 @@ def verify(
     output says so.  Exit codes: 0 nothing that was checked was changed; 1 something was changed; 2
     no report that can be checked.
     """
-    from isocost.reports.verify import verify as check
-
-    result = check(page)
+    result = ic.verify(page)
     for line in result.lines():
         say(line)
     if not result.unchanged:
@@ -183,11 +179,6 @@ def demo(
 ) -> None:
     """Audit and repair COMPAS, from counts that come with the package; needs no network."""
     from isocost.examples import compas
-    from isocost.measures.audit import audit
-    from isocost.repairs.compare import compare
-    from isocost.repairs.odds import equalize_odds
-    from isocost.repairs.reconcile import reconcile
-    from isocost.repairs.withhold import withhold
     from isocost.verdict.sentences import Vocabulary, plain
     from isocost.verdict.wording import statement
 
@@ -203,15 +194,15 @@ def demo(
     out.prose(
         "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n"
     )
-    result = audit(tally, "fpr")
+    result = ic.audit(tally, "fpr")
     said = statement(result, vocabulary=Vocabulary(**WORDS))
     out.prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
     rules = {
-        "withhold": withhold(tally, "fpr", TOLERANCE),
-        "odds": equalize_odds(tally),
-        "reconcile": reconcile(tally),
+        "withhold": ic.withhold(tally, "fpr", TOLERANCE),
+        "odds": ic.equalize_odds(tally),
+        "reconcile": ic.reconcile(tally),
     }
-    header, rows = compare(tally, rules, "fpr").table()
+    header, rows = ic.compare(tally, rules, "fpr").table()
     by_name = {row[0]: row for row in rows}
     say()
     title = "What repairs do, beside the scores as they are"
@@ -264,10 +255,9 @@ def _only_its_own(path: Path) -> None:
 
 
 def _write(result: Audit, path: Path) -> None:
-    from isocost.reports.report import report as write_report
 
     try:
-        write_report(result, None, path, title=TITLE, **WORDS)
+        ic.report(result, None, path, title=TITLE, **WORDS)
     except MissingDependencyError as error:
         say(f"\nNo report was written. {error}")
         return

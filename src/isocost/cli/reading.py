@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -22,6 +22,7 @@ from isocost.cli.output import complain, progress
 from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
+from isocost.question import Question
 from isocost.readings import Reading, merging
 from isocost.rules import FORMAT as RULE
 from isocost.rules import Rule
@@ -196,18 +197,18 @@ def read_periods(
     return {name: loaded[path] for name, path in periods}, list(notes)
 
 
-def audit_settings(measuring: Measuring, tally: Tally) -> dict[str, Any]:
-    """The arguments of :func:`isocost.audit`, with the reference as a group of the tally."""
+def question_about(measuring: Measuring, tally: Tally) -> Question:
+    """The question of an audit, with the reference as a group of the tally."""
     from isocost.measures.table import chosen_measures
 
-    settings = asdict(measuring)
     chosen_measures(measuring.measures, "--measures")
+    reference = None
     if measuring.reference is not None:
         groups = {name: group for group, name in names_of(tally.groups).items()}
         if measuring.reference not in groups:
             raise _no_such_group("--reference", measuring.reference, groups)
-        settings["reference"] = groups[measuring.reference]
-    return settings
+        reference = groups[measuring.reference]
+    return measuring.question(measures=measuring.measures, reference=reference)
 
 
 def _check_rows(named: Sequence[str]) -> None:
@@ -255,13 +256,12 @@ def _count(
 
 def _told(tally: Tally, columns: Columns) -> list[str]:
     """Notes on how data were read, where that was not asked for."""
-    from isocost.verdict.sentences import plain
     from isocost.verdict.wording import reading_notes
 
     usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
     asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
     untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})
-    return [f"note: {plain(one)}" for one in reading_notes(untold, tally.groups)]
+    return [f"note: {one}" for one in reading_notes(untold, tally.groups)]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:

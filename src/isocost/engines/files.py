@@ -57,7 +57,6 @@ from isocost.engines.kinds import (
     nothing_at,
     unreadable,
 )
-from isocost.engines.sql import Case, repaired_group
 from isocost.errors import (
     DataError,
     FileError,
@@ -73,7 +72,6 @@ from isocost.readings import Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import is_masked
-from isocost.verdict.sentences import plain
 from isocost.verdict.wording import guess_note
 
 DOUBT = "SET disabled_optimizers = 'statistics_propagation'"
@@ -657,7 +655,7 @@ def tally_files(
 def warn_of_guess(reading: Reading, groups: Iterable[Group], stacklevel: int) -> None:
     """Warn if text was read in an encoding that was guessed, and names of groups may be wrong."""
     if doubt := guess_note(reading, groups):
-        warnings.warn(plain(doubt), ReadingWarning, stacklevel=stacklevel + 1)
+        warnings.warn(str(doubt), ReadingWarning, stacklevel=stacklevel + 1)
 
 
 class _FileRows:
@@ -885,6 +883,8 @@ class _FileRepair:
 
     def write(self, source: Source, output: Path, force: bool, progress: Progress | None) -> int:
         """Check the rows of files, and write them with their repaired scores; returns how many."""
+        from isocost.engines.sql import Case, repaired_group
+
         source.run(DOUBT)
         source.check_divided()
         role = "output_column"

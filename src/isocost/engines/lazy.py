@@ -50,8 +50,7 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
-from isocost.rows import Row
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Row, Rule, unknown_groups
 from isocost.tallies import Tally
 
 NO_ID = 6

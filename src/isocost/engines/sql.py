@@ -36,8 +36,7 @@ from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError, setting
 from isocost.grid import Grid
 from isocost.groups import Group, group_names, parts_of
-from isocost.rows import Row, Segment
-from isocost.rules import Rule, check_unknown
+from isocost.rules import Row, Rule, Segment, check_unknown
 
 Lines: TypeAlias = list[str]
 
@@ -250,7 +249,7 @@ def to_sql(
     Examples
     --------
     >>> import isocost as ic
-    >>> from isocost.rows import Row
+    >>> from isocost.rules import Row
     >>> rule = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "withhold")
     >>> query = to_sql(rule, "postgres", id="id", columns=["id"], output="score")
     >>> print(query[query.index("SELECT") : query.index("CROSS")])

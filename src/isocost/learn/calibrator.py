@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, astuple, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
@@ -30,7 +28,7 @@ from isocost.learn.inputs import (
     weights_of,
 )
 from isocost.metrics import calibration_gap
-from isocost.repairs.maps import (
+from isocost.repairs.recalibrate import (
     METHODS,
     PROBABILITIES,
     CalibrationMap,
@@ -48,7 +46,7 @@ from isocost.typing import Bools, Floats, Ints
 
 @dataclass(frozen=True)
 class Quality:
-    """How good scores are: two estimates of the calibration gap, and the Brier score.
+    """Quality of scores: two estimates of the calibration gap, and the Brier score.
 
     See :mod:`isocost.measures.calibration` for how ``equal_width`` and ``debiased`` differ.
     """
@@ -113,7 +111,7 @@ class RecalibrationReport(Result):
     overall: GroupQuality
 
     def headline(self) -> str:
-        """What was measured, in a line."""
+        """The method and the measurement, in a line."""
         return (
             f"Recalibration of {self.overall.n:,} rows per group: {self.method}, "
             f"shrinkage {self.shrinkage:g}; held out in {self.folds} folds"
@@ -124,14 +122,19 @@ class RecalibrationReport(Result):
         titles = ["group", "n", "positives", "own share", "gap before", "pooled", "after"]
         titles += ["debiased before", "after", "Brier before", "after"]
         names = [*group_names(tuple(self.groups)), "all"]
-        rows = [
-            [name, f"{x.n:,}", f"{x.positives:,}", _number(x.own_share, 2), *_cells(x)]
-            for name, x in zip(names, [*self.groups.values(), self.overall], strict=True)
-        ]
+        rows = []
+        for name, row in zip(names, [*self.groups.values(), self.overall], strict=True):
+            both = (row.before, row.after)
+            cells = [("gap", kind) for kind in (row.before, row.pooled, row.after)]
+            cells += [(x, kind) for x in ("gap_debiased", "brier") for kind in both]
+            numbers = [getattr(kind, x, None) for x, kind in cells]
+            share = "-" if row.own_share is None else f"{row.own_share:.2f}"
+            shown = ["-" if number is None else f"{number:.4f}" for number in numbers]
+            rows.append([name, f"{row.n:,}", f"{row.positives:,}", share, *shown])
         return titles, rows
 
     def notes(self) -> list[str]:
-        """What is special about some groups, a line each."""
+        """Notes about some groups, a line each."""
         names = group_names(tuple(self.groups))
         noted = [
             f"{name}: {x.note}."
@@ -141,16 +144,6 @@ class RecalibrationReport(Result):
         if self.overall.before is None:
             noted.append("The scores are not probabilities, so they have no gap before.")
         return noted
-
-
-def _cells(row: GroupQuality) -> list[str]:
-    gaps = [("gap", kind) for kind in (row.before, row.pooled, row.after)]
-    rest = [(name, kind) for name in ("gap_debiased", "brier") for kind in (row.before, row.after)]
-    return [_number(getattr(kind, name, None), 4) for name, kind in gaps + rest]
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
 
 
 # Maps
@@ -165,7 +158,6 @@ class _Rows:
     w: Floats
     codes: Ints
     groups: tuple[Group, ...]
-    classes: npt.NDArray[Any]
 
     def take(self, chosen: Bools) -> _Rows:
         """Some of the rows; groups keep their codes even where none of their rows is left."""
@@ -173,62 +165,10 @@ class _Rows:
         return replace(self, **arrays)
 
 
-def _read_rows(scores: Any, y: Any, groups: Any, weight: Any, method: str) -> _Rows:
-    """Check everything that a calibrator is fitted to; rows of weight 0 are left out."""
-    values = real_scores(scores, method)
-    (classes, labels), features, w = read_all(
-        partial(two_classes, y, len(values)),
-        partial(groups_of, groups, len(values)),
-        partial(weights_of, weight, len(values)),
-    )
-    counted = w > 0
-    if not counted.all():
-        classes, labels = two_classes(y, len(values), w)
-        values, labels, w = values[counted], labels[counted], w[counted]
-    groups = features.take(counted).sorted()
-    return _Rows(values, labels.astype(np.float64), w, groups.codes, groups.names, classes)
-
-
 def _is_constant(fitted: CalibrationMap, scores: Floats) -> bool:
-    """Whether different scores all get the same probability."""
+    """True if different scores all get the same probability."""
     values = fitted(scores)
     return bool(scores.min() < scores.max() and values.min() == values.max())
-
-
-def _quality(y: Floats, scores: Floats, w: Floats) -> Quality:
-    return Quality(
-        gap=calibration_gap(y, scores, sample_weight=w),
-        gap_debiased=calibration_gap(y, scores, sample_weight=w, method="debiased"),
-        brier=float(np.average((scores - y) ** 2, weights=w)),
-    )
-
-
-def _mean_quality(folds: Sequence[Quality], weights: Sequence[float]) -> Quality:
-    return Quality(*np.average([astuple(fold) for fold in folds], axis=0, weights=weights).tolist())
-
-
-def _deal(rows: _Rows, folds: int, random_state: Any) -> Ints:
-    """The fold of each row: the rows of a group are shuffled and dealt in turn, as cards are.
-
-    Labels play no part in it: folds with the same share of positives would hide how far off a
-    map's share of positives is.
-    """
-    mixed = check_random_state(0 if random_state is None else random_state).permutation(len(rows.y))
-    order = mixed[np.argsort(rows.codes[mixed], kind="stable")]
-    dealt = np.empty(len(order), dtype=np.intp)
-    dealt[order] = np.arange(len(order)) % folds
-    return dealt
-
-
-def _training_part(rows: _Rows, fold_of_row: Ints, fold: int, count: int) -> _Rows:
-    part = rows.take(fold_of_row != fold)
-    if count < 2 or part.y.min() == part.y.max():
-        rule = "must have both labels in every training part of the held-out report"
-        got = f"{len(rows.y):,} rows, {int(rows.y.sum()):,} of them positive, and outside of "
-        got += f"fold {fold + 1} of {count} only one label"
-        step = "pass more rows, fewer or more folds with cv=, or cv=None for no report"
-        raise DataError(Problem("y", rule, got, step))
-    return part
 
 
 @dataclass(eq=False, repr=False)
@@ -245,8 +185,8 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : {"sigmoid", "isotonic", "histogram", "beta"}
-        The map; see :mod:`isocost.repairs.maps`.  Sigmoid and isotonic take any numbers, such as
-        values of ``decision_function``; histogram and beta take scores in [0, 1].
+        The map; see :mod:`isocost.repairs.recalibrate`.  Sigmoid and isotonic take any numbers,
+        such as values of ``decision_function``; histogram and beta take scores in [0, 1].
     shrinkage : "auto" or float
         The number of rows of the rarer label at which a group's own map counts half; 0 for
         the group's map alone, ``math.inf`` for the pooled map alone.
@@ -343,21 +283,43 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         sample_weight : array of shape (n,), optional
             Weights, not negative.
         """
-        self._check_parameters()
-        rows = _read_rows(scores, y, sensitive_features, sample_weight, self._range())
-        self.pos_label_, labels = positive_labels(
-            rows.classes, rows.y.astype(np.intp), self.pos_label, stacklevel=2
+        default = "use 5, or None for no report"
+        read_all(
+            partial(check_word, "method", self.method, METHODS),
+            partial(check_word, "unknown", self.unknown, ("error", "pooled")),
+            partial(check_shrinkage, "sigmoid", self.shrinkage),
+            partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=default),
+            partial(check_whole, "bins", self.bins, 1, step="use 10"),
+            partial(check_random, self.random_state),
+            error=UsageError,
         )
-        rows = replace(rows, y=labels.astype(np.float64))
+        values = real_scores(scores, self._range())
+        (self.classes_, codes), groups, weight = read_all(
+            partial(two_classes, y, len(values)),
+            partial(groups_of, sensitive_features, len(values)),
+            partial(weights_of, sample_weight, len(values)),
+        )
+        counted = weight > 0
+        if not counted.all():
+            two_classes(y, len(values), weight)
+        self.pos_label_, labels = positive_labels(
+            self.classes_, codes, self.pos_label, stacklevel=2
+        )
+        groups, y = groups.take(counted).sorted(), labels[counted].astype(np.float64)
+        rows = _Rows(values[counted], y, weight[counted], groups.codes, groups.names)
         fitted = self._fit_maps(rows)
-        self.classes_, self.groups_, self.pooled_ = rows.classes, rows.groups, fitted.pooled
+        self.groups_, self.pooled_ = rows.groups, fitted.pooled
         self.maps_ = {
             group: own or fitted.pooled for group, own in zip(rows.groups, fitted.own, strict=True)
         }
         self.weights_ = dict(zip(rows.groups, fitted.shares, strict=True))
         self.report_ = None if self.cv is None else self._report(rows, fitted)
         if _is_constant(fitted.pooled, rows.scores):
-            warnings.warn(_CONSTANT, IsocostWarning, stacklevel=2)
+            text = (
+                "The scores do not rise with the labels, so the pooled map gives everybody the "
+                "same probability: check that higher scores mean the larger label."
+            )
+            warnings.warn(text, IsocostWarning, stacklevel=2)
         return self
 
     def predict(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
@@ -367,7 +329,16 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         groups = groups_of(sensitive_features, len(values))
         unknown = [group for group in groups.names if group not in self.maps_]
         if unknown and self.unknown != "pooled":
-            raise _unknown(unknown, self.groups_)
+            texts = {str(group) for group in self.groups_}
+            by_type = [group for group in unknown if str(group) in texts]
+            step = 'fit again with rows of these groups, or use unknown="pooled" to give them the '
+            step += "pooled map"
+            if by_type:
+                step = f"give the column the type it had in fit: {by_type[0]!r} is of type "
+                step += f"{type(by_type[0]).__name__} here"
+            shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
+            rule = f"must be a group that fit has seen: {', '.join(map(repr, self.groups_[:30]))}"
+            raise UsageError(Problem("sensitive_features", rule, shown, step))
         index = {group: i for i, group in enumerate(self.groups_)}
         known = np.array([index.get(group, -1) for group in groups.names], dtype=np.intp)
         maps = [self.maps_[group] for group in self.groups_]
@@ -406,20 +377,6 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
     def _range(self) -> str:
         return f'method="{self.method}"' if self.method in PROBABILITIES else ""
 
-    def _check_parameters(self) -> None:
-        read_all(
-            partial(check_word, "method", self.method, METHODS),
-            partial(check_word, "unknown", self.unknown, ("error", "pooled")),
-            partial(check_shrinkage, "sigmoid", self.shrinkage),
-            partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=_CV),
-            partial(check_whole, "bins", self.bins, 1, step="use 10"),
-            partial(check_random, self.random_state),
-            error=UsageError,
-        )
-
-    def _shrinkage(self) -> float:
-        return check_shrinkage(self.method, self.shrinkage)
-
     def _fit_maps(self, rows: _Rows) -> GroupMaps:
         """Fit the pooled map and each group's own."""
 
@@ -433,7 +390,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             part = rows.take(rows.codes == code)
             rarer = min(effective_number(part.w[part.y == label]) for label in (0, 1))
             own.append(fit(part) if rarer else None)
-            shares.append(own_share(rarer, self._shrinkage()))
+            shares.append(own_share(rarer, check_shrinkage(self.method, self.shrinkage)))
         return GroupMaps(fit(rows), own, shares)
 
     def _report(self, rows: _Rows, fitted: GroupMaps) -> RecalibrationReport:
@@ -442,75 +399,63 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         Measuring all folds together would not do: what a fold has too many of, the others have
         too few of, and bin by bin such errors cancel out.
         """
-        fold_of_row = _deal(rows, int(self.cv or 0), self.random_state)
+        # The rows of a group are shuffled and dealt in turn, as cards are.  Labels play no part in
+        # it: folds with the same share of positives would hide how far off a map's share is.
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        mixed = random.permutation(len(rows.y))
+        order = mixed[np.argsort(rows.codes[mixed], kind="stable")]
+        fold_of_row = np.empty(len(order), dtype=np.intp)
+        fold_of_row[order] = np.arange(len(order)) % int(self.cv or 0)
         count = int(fold_of_row.max()) + 1
         are_probabilities = rows.scores.min() >= 0 and rows.scores.max() <= 1
         # By group, with everybody last: the weight of each fold, and the quality of its scores.
-        measured: list[list[tuple[float, list[Quality]]]] = [[] for _ in [*rows.groups, None]]
+        measured: list[list[tuple[float, list[list[float]]]]] = [[] for _ in [*rows.groups, None]]
         pooled_only = np.zeros(len(rows.groups), dtype=int)
         for fold in range(count):
-            maps = self._fit_maps(_training_part(rows, fold_of_row, fold, count))
+            part, test = rows.take(fold_of_row != fold), rows.take(fold_of_row == fold)
+            if count < 2 or part.y.min() == part.y.max():
+                rule = "must have both labels in every training part of the held-out report"
+                got = f"{len(rows.y):,} rows, {int(rows.y.sum()):,} of them positive, and outside "
+                got += f"of fold {fold + 1} of {count} only one label"
+                step = "pass more rows, fewer or more folds with cv=, or cv=None for no report"
+                raise DataError(Problem("y", rule, got, step))
+            maps = self._fit_maps(part)
             pooled_only += np.array([own is None for own in maps.own])
-            test = rows.take(fold_of_row == fold)
             kinds = [test.scores] if are_probabilities else []
             kinds += [maps.pooled(test.scores), maps(test.scores, test.codes)]
             for code in range(-1, len(rows.groups)):
                 mine = test.codes == code if code >= 0 else np.ones(len(test.y), dtype=bool)
                 if mine.any():
-                    w = test.w[mine]
-                    qualities = [_quality(test.y[mine], kind[mine], w) for kind in kinds]
-                    measured[code].append((float(w.sum()), qualities))
+                    y, w = test.y[mine], test.w[mine]
+                    numbers = [
+                        [
+                            calibration_gap(y, kind[mine], sample_weight=w),
+                            calibration_gap(y, kind[mine], sample_weight=w, method="debiased"),
+                            float(np.average((kind[mine] - y) ** 2, weights=w)),
+                        ]
+                        for kind in kinds
+                    ]
+                    measured[code].append((float(w.sum()), numbers))
+
+        def averaged(code: int, y: Floats, share: float | None, note: str) -> GroupQuality:
+            weights, numbers = zip(*measured[code], strict=True)
+            means = np.average(numbers, axis=0, weights=weights).tolist()
+            *before, pooled, after = [Quality(*mean) for mean in means]
+            first = before[0] if before else None
+            return GroupQuality(len(y), int(y.sum()), share, first, pooled, after, note)
+
         groups = {}
         for code, group in enumerate(rows.groups):
-            mine, own = rows.codes == code, fitted.own[code]
-            note = _note(rows.take(mine), own, int(pooled_only[code]), count)
-            groups[group] = _averaged(measured[code], rows.y[mine], fitted.shares[code], note)
-        overall = _averaged(measured[-1], rows.y, None, "")
-        return RecalibrationReport(self.method, self._shrinkage(), count, groups, overall)
-
-
-_CV = "use 5, or None for no report"
-
-_CONSTANT = (
-    "The scores do not rise with the labels, so the pooled map gives everybody the same "
-    "probability: check that higher scores mean the larger label."
-)
-
-
-def _averaged(
-    folds: Sequence[tuple[float, list[Quality]]], y: Floats, share: float | None, note: str
-) -> GroupQuality:
-    """The mean over folds, weighted by their rows."""
-    weights, qualities = zip(*folds, strict=True)
-    *before, pooled, after = (_mean_quality(kind, weights) for kind in zip(*qualities, strict=True))
-    first = before[0] if before else None
-    return GroupQuality(len(y), int(y.sum()), share, first, pooled, after, note)
-
-
-def _note(group: _Rows, own: CalibrationMap | None, pooled_only: int, folds: int) -> str:
-    if own is None:
-        kind = "positives" if group.y.any() else "negatives"
-        return f"only {kind}, so it uses the pooled map"
-    if pooled_only:
-        return (
-            f"not both labels in {pooled_only} of {folds} training parts, which used the pooled map"
-        )
-    if _is_constant(own, group.scores):
-        return "scores do not rise with the labels, so its own map is constant"
-    return ""
-
-
-def _unknown(unknown: Sequence[Group], known: Sequence[Group]) -> UsageError:
-    """Which groups fit has not seen, and whether only their type differs."""
-    texts = {str(group) for group in known}
-    by_type = [group for group in unknown if str(group) in texts]
-    step = (
-        f"give the column the type it had in fit: {by_type[0]!r} is of type "
-        f"{type(by_type[0]).__name__} here"
-        if by_type
-        else 'fit again with rows of these groups, or use unknown="pooled" to give them the pooled '
-        "map"
-    )
-    shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
-    rule = f"must be a group that fit has seen: {', '.join(map(repr, known[:30]))}"
-    return UsageError(Problem("sensitive_features", rule, shown, step))
+            part, own, note = rows.take(rows.codes == code), fitted.own[code], ""
+            if own is None:
+                kind = "positives" if part.y.any() else "negatives"
+                note = f"only {kind}, so it uses the pooled map"
+            elif pooled_only[code]:
+                note = f"not both labels in {pooled_only[code]} of {count} training parts, which "
+                note += "used the pooled map"
+            elif _is_constant(own, part.scores):
+                note = "scores do not rise with the labels, so its own map is constant"
+            groups[group] = averaged(code, part.y, fitted.shares[code], note)
+        overall = averaged(-1, rows.y, None, "")
+        shrinkage = check_shrinkage(self.method, self.shrinkage)
+        return RecalibrationReport(self.method, shrinkage, count, groups, overall)

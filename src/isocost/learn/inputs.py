@@ -5,11 +5,16 @@ in a batch, today or tomorrow, from an array, a frame or a sparse matrix.  That 
 it treats equal rows alike; but where few different rows occur, the share that a rule withholds is
 only right on average over distinct rows.  Then pass ids; or set ``random_state``, and the coin also
 depends on the number of equal rows before the row.
+
+Scores of an estimator are ``predict_proba`` of the positive class, else ``decision_function``.
+fairlearn's reductions and its ThresholdOptimizer have neither; their ``_pmf_predict`` is used
+instead, the probability of a positive decision.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +24,22 @@ from typing import Any, Never, TypeAlias
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import sklearn
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from isocost import coin
 from isocost.checks import short
-from isocost.engines.columns import Encoded, GroupEncoder, Problems, as_objects, column_array
+from isocost.engines.columns import (
+    Encoded,
+    GroupEncoder,
+    Problems,
+    as_objects,
+    column_array,
+    null_rows,
+)
 from isocost.engines.frames import Frame
 from isocost.errors import (
     DataError,
@@ -48,14 +62,7 @@ _NAME = "sensitive_features"
 
 @dataclass(frozen=True)
 class Groups:
-    """The group of each row: codes into ``names``.
-
-    Examples
-    --------
-    >>> groups = read_groups(np.zeros((3, 1)), ["a", "b", "a"])
-    >>> groups.names, groups.codes.tolist()
-    (('a', 'b'), [0, 1, 0])
-    """
+    """The group of each row: codes into ``names``."""
 
     codes: Ints
     names: tuple[Group, ...]
@@ -68,7 +75,7 @@ class Groups:
         return Groups(self.codes[rows], self.names)
 
     def sorted(self) -> Groups:
-        """The same rows with sorted names, without those that no row has."""
+        """These rows with sorted names, without names that no row has."""
         names = sort_groups(self.names[code] for code in np.unique(self.codes))
         rank = {name: i for i, name in enumerate(names)}
         ranks = np.array([rank.get(name, -1) for name in self.names], dtype=np.intp)
@@ -97,33 +104,36 @@ class Groups:
 def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None) -> Groups:
     """The groups of the rows of X.
 
-    Parameters
-    ----------
-    X : array, frame or sparse matrix
-        The rows.
-    sensitive_features : array, series, frame, dict of columns, str or list of str
-        One value per row, or several; or the names of columns of X.
-    groups_from : str, int, list of these, or callable
-        Where the groups are when ``sensitive_features`` is None: columns of X by name or
-        position, or a function that makes them from X.
-    """
-    rows = _num_samples(X)
-    if sensitive_features is None:
-        return _encode(_from_setting(X, groups_from), rows)
-    if not _names_columns(X, sensitive_features, rows):
-        return groups_of(sensitive_features, rows)
-    names = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
-    return _encode([_column_of(X, name, _NAME) for name in names], rows)
-
-
-def groups_of(sensitive_features: Any, rows: int) -> Groups:
-    """The groups of a number of rows, from an array, a series or a frame.
+    ``sensitive_features`` has one value or several per row, or names columns of X.  If it is None,
+    ``groups_from`` says where groups are: in columns of X by name or position, or it is a function
+    that makes them from X.
 
     Examples
     --------
-    >>> groups_of([("F", 30), ("M", 30), ("F", 30)], 3).names
-    (('F', 30), ('M', 30))
+    >>> groups = read_groups(np.zeros((3, 1)), ["a", "b", "a"])
+    >>> groups.names, groups.codes.tolist()
+    (('a', 'b'), [0, 1, 0])
     """
+    rows, named, role = _num_samples(X), sensitive_features, _NAME
+    if sensitive_features is None:
+        named, role = groups_from, "groups_from"
+        if groups_from is None:
+            rule = "must be given: the repair depends on the group"
+            step = (
+                f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
+                "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
+                "the group, which needs no routing"
+            )
+            raise UsageError(Problem(_NAME, rule, "None", step))
+        if callable(groups_from):
+            return groups_of(groups_from(X), rows)
+    elif not _names_columns(X, sensitive_features, rows):
+        return groups_of(sensitive_features, rows)
+    return _encode([_column_of(X, column, role) for column in _listed(named)], rows)
+
+
+def groups_of(sensitive_features: Any, rows: int) -> Groups:
+    """The groups of a number of rows, from an array, a series, a frame or a dict of columns."""
     return _encode(_columns_in(require_groups(sensitive_features)), rows)
 
 
@@ -139,23 +149,16 @@ def require_groups(sensitive_features: Any) -> Any:
 
 
 def without_groups(X: Any, groups_from: GroupsFrom) -> Any:
-    """The rows without the columns that hold their groups; all of X if a function makes them.
-
-    Examples
-    --------
-    >>> without_groups(np.array([[1, 2, 3]]), [0, -1])
-    array([[2]])
-    """
+    """The rows without the columns that hold their groups; all of X if a function makes them."""
     if groups_from is None or callable(groups_from):
         return X
-    columns = [groups_from] if isinstance(groups_from, str | int) else list(groups_from)
-    frame = as_eager_frame(X)
+    frame = _as_eager_frame(X)
     array: Any = X if frame is not None or hasattr(X, "shape") else np.asarray(X)
     names = list(range(array.shape[1])) if frame is None else frame.columns
     # Where groups are passed beside X, it may lack the column.
     dropped = [
         names[one] if isinstance(one, int) else one
-        for one in columns
+        for one in _listed(groups_from)
         if not isinstance(one, int) or -len(names) <= one < len(names)
     ]
     if frame is not None:
@@ -163,28 +166,17 @@ def without_groups(X: Any, groups_from: GroupsFrom) -> Any:
     return array[:, [name for name in names if name not in dropped]]
 
 
-def _from_setting(X: Any, groups_from: GroupsFrom) -> list[Any]:
-    if groups_from is None:
-        rule = "must be given: the repair depends on the group"
-        step = (
-            f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
-            "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
-            "the group, which needs no routing"
-        )
-        raise UsageError(Problem(_NAME, rule, "None", step))
-    if callable(groups_from):
-        return _columns_in(groups_from(X))
-    columns = [groups_from] if isinstance(groups_from, str | int) else list(groups_from)
-    return [_column_of(X, column, "groups_from") for column in columns]
+def _listed(columns: Any) -> list[str | int]:
+    return [columns] if isinstance(columns, str | int) else list(columns)
 
 
 def _names_columns(X: Any, features: Any, rows: int) -> bool:
-    """Whether texts name columns of X rather than groups."""
+    """True if texts name columns of X rather than groups."""
     if isinstance(features, str):
         return True
     if not isinstance(features, list | tuple) or not all(isinstance(v, str) for v in features):
         return False
-    frame = as_eager_frame(X)
+    frame = _as_eager_frame(X)
     known = [] if frame is None else frame.columns
     count, are_columns = len(features), bool(features) and set(features) <= set(known)
     if are_columns and count == rows:
@@ -196,37 +188,31 @@ def _names_columns(X: Any, features: Any, rows: int) -> bool:
     return are_columns or (frame is not None and count != rows and count <= len(known))
 
 
-def as_eager_frame(data: Any) -> Frame | None:
-    """Data as a frame, or None when they are something else."""
+def _as_eager_frame(data: Any) -> Frame | None:
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     return Frame(frame) if isinstance(frame, nw.DataFrame) else None
 
 
 def _column_of(X: Any, column: str | int, role: str) -> Any:
     """A column of X by name or position."""
-    frame = as_eager_frame(X)
-    if frame is not None:
-        names = frame.columns
-        if isinstance(column, int):
-            _check_position(column, len(names), role)
-            column = names[column]
-        if column not in names:
-            raise UsageError(missing_column(role, column, list(map(str, names))))
-        return frame.groups(column)
-    if isinstance(column, str):
+    frame = _as_eager_frame(X)
+    array = X if frame is not None or hasattr(X, "shape") else np.asarray(X)
+    if isinstance(column, int):
+        count = array.shape[1] if len(array.shape) == 2 else 0
+        if not -count <= column < count:
+            rule, got = "must be the position of a column of X", f"{column}, and X has {count}"
+            raise UsageError(Problem(role, rule, f"{got} columns", "count columns from 0"))
+        if frame is not None:
+            return frame.groups(frame.columns[column])
+        values = array[:, [column]]
+        return np.asarray(values.toarray() if hasattr(values, "toarray") else values).ravel()
+    if frame is None:
         rule, got = "may name a column only if X is a frame", f"X of type {type(X).__name__}"
         step = "pass the groups themselves, or X as a frame with named columns"
         raise UsageError(Problem(role, rule, f"{column!r}, and {got}", step))
-    array = X if hasattr(X, "shape") else np.asarray(X)
-    _check_position(column, array.shape[1] if len(array.shape) == 2 else 0, role)
-    values = array[:, [column]]
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values).ravel()
-
-
-def _check_position(position: int, columns: int, role: str) -> None:
-    if not -columns <= position < columns:
-        rule, got = "must be the position of a column of X", f"{position}, and X has {columns}"
-        raise UsageError(Problem(role, rule, f"{got} columns", "count columns from 0"))
+    if column not in frame.columns:
+        raise UsageError(missing_column(role, column, list(map(str, frame.columns))))
+    return frame.groups(column)
 
 
 def warn_of_scaled(groups: Groups) -> None:
@@ -259,16 +245,14 @@ def _columns_in(features: Any) -> list[Any]:
     if isinstance(native, nw.DataFrame):
         frame = Frame(native)
         return [frame.groups(name) for name in frame.columns]
-    array = features if isinstance(features, np.ndarray) else _plain_array(features)
+    array = features
+    if not isinstance(features, list | tuple):
+        array = features if isinstance(features, np.ndarray) else np.asarray(features)
+    elif features and isinstance(features[0], list | tuple | np.ndarray):
+        array = np.array(features, dtype=object)
+    else:
+        array = column_array(_NAME, features)
     return list(array.T) if array.ndim == 2 else [array]
-
-
-def _plain_array(features: Any) -> Any:
-    if hasattr(features, "__array__") or not isinstance(features, list | tuple):
-        return np.asarray(features)
-    if features and isinstance(features[0], list | tuple | np.ndarray):
-        return np.array(features, dtype=object)
-    return column_array(_NAME, features)
 
 
 def _encode(columns: list[Any], rows: int) -> Groups:
@@ -290,7 +274,7 @@ def _encode(columns: list[Any], rows: int) -> Groups:
 
 
 def read_all(*readers: Callable[[], Any], error: type[IsocostError] = DataError) -> list[Any]:
-    """What each reader returns; all their problems are raised together."""
+    """The results of the readers; all their problems are raised together."""
     values: list[Any] = []
     problems: list[Problem] = []
     for reader in readers:
@@ -304,13 +288,7 @@ def read_all(*readers: Callable[[], Any], error: type[IsocostError] = DataError)
 
 
 def real_scores(scores: Any, probabilities: str = "") -> Floats:
-    """Scores as floats, one per row: finite, and in [0, 1] if ``probabilities`` says what for.
-
-    Examples
-    --------
-    >>> real_scores([[-1], [2]])
-    array([-1.,  2.])
-    """
+    """Scores as floats, one per row: finite, and in [0, 1] if ``probabilities`` says what for."""
     values = _numbers("scores", scores)
     _require_rows("scores", len(values))
     rule, step = "must be finite numbers", "drop or fill rows without a score"
@@ -350,12 +328,6 @@ def positive_labels(
 
     Without ``pos_label`` it is the last in sorted order.  That is said in a warning, unless the
     labels are 0 and 1, -1 and 1, or boolean, for which nobody expects anything else.
-
-    Examples
-    --------
-    >>> positive, labels = positive_labels(np.array(["bad", "good"]), np.array([0, 1, 1]), "bad")
-    >>> str(positive), labels.tolist()
-    ('bad', [1, 0, 0])
     """
     listed = classes.tolist()
     if pos_label is None:
@@ -409,13 +381,7 @@ def _numbers(name: str, values: Any) -> Floats:
 def two_classes(
     y: Any, rows: int | None = None, weight: Floats | None = None
 ) -> tuple[npt.NDArray[Any], Ints]:
-    """The two classes, sorted, and the labels as 0 and 1, as scikit-learn's classifiers read them.
-
-    Examples
-    --------
-    >>> two_classes(["yes", "no"])
-    (array(['no', 'yes'], dtype='<U3'), array([1, 0]))
-    """
+    """The two classes, sorted, and the labels as 0 and 1, as classifiers read them."""
     if y is None:
         # scikit-learn's checks look for these words.
         rule = "must be given: fit requires y to be passed, but the target y is None"
@@ -425,11 +391,8 @@ def two_classes(
     if rows is not None and count != rows:
         _refuse_length("y", f"{count:,}", rows)
     values = np.asarray(y)
-    unknown = np.zeros(values.shape, dtype=bool)
-    if values.dtype.kind == "f":
-        unknown = ~np.isfinite(values)
-    elif values.dtype.kind == "O":
-        unknown = np.array([is_null(value) for value in values.ravel().tolist()])
+    is_float = values.dtype.kind == "f"
+    unknown = ~np.isfinite(values) if is_float else null_rows(values.ravel())
     _refuse("y", "must be known in every row", unknown, values, "drop rows without a label")
     if values.dtype.kind == "O":
         # Objects of one type are as good as an array of it.
@@ -443,9 +406,8 @@ def two_classes(
     classes, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     counted = labels if weight is None else labels[weight > 0]
     if counted.min() == counted.max():
-        rule = "must have two classes" + (
-            " in rows of positive weight" if weight is not None else ""
-        )
+        where = "" if weight is None else " in rows of positive weight"
+        rule = f"must have two classes{where}"
         got = f"one class, {classes.tolist()[counted[0]]!r}"
         step = "check the labels; without both there are no error rates to make equal"
         raise DataError(Problem("y", rule, got, step))
@@ -472,17 +434,118 @@ def _refuse(name: str, rule: str, bad: Bools, values: npt.NDArray[Any], step: st
         raise DataError(Problem(name, rule, f"{many}, for example {first}", step))
 
 
+# Scores of an estimator
+
+
+def routing_is_on() -> bool:
+    """True if scikit-learn's metadata routing is enabled."""
+    return bool(sklearn.get_config()["enable_metadata_routing"])
+
+
+def wants(estimator: Any, method: str, name: str) -> bool:
+    """True if a method of an estimator takes this metadata.
+
+    It does if its signature names it; if routing is on and it was requested, also deep inside;
+    and ``fit`` of fairlearn's estimators takes sensitive features by any name.
+    """
+    routed = routing_is_on()
+    has_requests = method in ("fit", "predict", "predict_proba", "decision_function")
+    if routed and has_requests and get_routing_for_object(estimator).consumes(method, [name]):
+        return True
+    steps = getattr(estimator, "steps", None)
+    if steps and routed:
+        return False
+    # Without routing a pipeline passes what it gets at prediction to its last step.
+    target = steps[-1][1] if steps and method != "fit" else estimator
+    function = getattr(target, method, None)
+    parameters = inspect.signature(function).parameters if function is not None else {}
+    if name in parameters:
+        return True
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    from_fairlearn = type(estimator).__module__.startswith("fairlearn.")
+    return method == "fit" and name == "sensitive_features" and takes_all and from_fairlearn
+
+
+def response_of(estimator: Any, recalibrated: bool, needs_calibration: bool) -> str:
+    """The method that scores come from; raise if there is none that can be used."""
+    name = type(estimator).__name__
+    responses = ("predict_proba", "decision_function", "_pmf_predict")
+    response = next((method for method in responses if hasattr(estimator, method)), None)
+
+    def unusable(rule: str, has: str, step: str) -> UsageError:
+        return UsageError(Problem("estimator", rule, f"{name}, which has {has}", step))
+
+    if response is None:
+        raise unusable(
+            "must have predict_proba or decision_function",
+            "neither",
+            "use a classifier that gives scores, or wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV",
+        )
+    if response == "decision_function" and not recalibrated:
+        raise unusable(
+            "must have predict_proba: decision values are not probabilities",
+            "only decision_function",
+            'set recalibrate="sigmoid" (or another method), which turns them into probabilities '
+            "in each group",
+        )
+    if response == "_pmf_predict" and needs_calibration and not recalibrated:
+        raise unusable(
+            "must have predict_proba: the probability of a decision is not a risk score",
+            "only the probability of a positive decision",
+            'set recalibrate="isotonic" (or another method), or wrap the estimator that '
+            f"{name} was made from",
+        )
+    return response
+
+
+def positive_of(estimator: Any) -> Any:
+    """The positive class of a fitted classifier, also inside a pipeline or a search."""
+    inner = estimator
+    while not hasattr(inner, "pos_label_"):
+        if hasattr(inner, "steps"):
+            inner = inner.steps[-1][1]
+        elif hasattr(inner, "best_estimator_"):
+            inner = inner.best_estimator_
+        else:
+            return list(estimator.classes_)[-1]
+    return inner.pos_label_
+
+
+def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: Any) -> Floats:
+    """One score per row: the positive class's column, or the decision values."""
+    params = {}
+    if wants(estimator, response, "sensitive_features"):
+        params["sensitive_features"] = groups.features
+    answer = np.asarray(getattr(estimator, response)(X, **params), dtype=np.float64)
+    is_decision = response == "decision_function"
+    columns = answer.reshape(len(answer), -1) if is_decision else answer
+    if columns.ndim != 2 or columns.shape[1] != (1 if is_decision else 2):
+        rule = "must be a binary classifier"
+        got = f"{type(estimator).__name__} with scores of shape {columns.shape}"
+        step = "train it with two classes"
+        raise UsageError(Problem("estimator", rule, got, step))
+    classes = list(getattr(estimator, "classes_", [None, positive]))
+    if is_decision:
+        # Decision values are those of the last class.
+        return -columns[:, 0] if classes[0] == positive else columns[:, 0]
+    if positive not in classes:
+        rule = "must have the classes that the estimator was trained with"
+        got = f"{positive!r}, and the estimator knows {', '.join(map(repr, classes))}"
+        step = "pass labels coded as they were in training"
+        raise DataError(Problem("y", rule, got, step))
+    scores = columns[:, classes.index(positive)]
+    # A sum of probabilities may lie outside [0, 1] by rounding.
+    near = (scores > -1e-9) & (scores < 1.0 + 1e-9)
+    return np.where(near, np.clip(scores, 0.0, 1.0), scores)
+
+
+# Coins
+
+
 Words = npt.NDArray[np.uint64]
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-
 _NAN = np.uint64(0x7FC00000)
-
-_TEXT = np.uint64(1 << 63)
-
-_CHUNK = 2**15
 
 
 def check_random(random_state: Any) -> None:
@@ -496,17 +559,8 @@ def check_random(random_state: Any) -> None:
 def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray[np.uint64]:
     """The coin of each row: by its id, or without ids by its values.
 
-    Parameters
-    ----------
-    X : array, frame or sparse matrix
-        The rows.
-    ids : array of whole numbers or texts, or None
-        As in :meth:`isocost.Rule.apply`.
-    salt : str
-        Of the rule.
-    random_state : int, RandomState instance or None
-        If set, each of several equal rows gets a coin of its own, the same at every call.
-        An instance throws other coins at every call.
+    With a ``random_state`` each of several equal rows gets a coin of its own, the same at every
+    call; an instance of RandomState throws other coins at every call.
     """
     if ids is not None:
         rows = _num_samples(X)
@@ -521,20 +575,13 @@ def coins_of_rows(X: Any, ids: Any, salt: str, random_state: Any) -> npt.NDArray
         seed = random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
+        order = np.argsort(hashes, kind="stable")
+        ordered, repeats = hashes[order], np.empty(len(hashes), dtype=np.uint64)
+        # The number of equal rows up to each row.
+        repeats[order] = 1 + np.arange(len(hashes)) - np.searchsorted(ordered, ordered)
         # Twice, so that neither the seed nor the count can undo what the row adds.
-        hashes = _mix(hashes + _mix(_repeats(hashes) + np.uint64(1), int(seed)), 0)
+        hashes = _mix(hashes + _mix(repeats, int(seed)), 0)
     return coin.coins(hashes, salt)
-
-
-def _repeats(hashes: Words) -> Words:
-    """The number of equal rows before each row."""
-    order = np.argsort(hashes, kind="stable")
-    ordered = hashes[order]
-    starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    first = np.flatnonzero(starts)
-    counts = np.empty(len(hashes), dtype=np.uint64)
-    counts[order] = np.arange(len(hashes)) - first[np.cumsum(starts) - 1]
-    return counts
 
 
 def row_hashes(X: Any) -> Words:
@@ -553,28 +600,40 @@ def row_hashes(X: Any) -> Words:
     [18260225238054474293, 14100209150436768136, 18260225238054474293]
     """
     if hasattr(X, "tocsr"):
-        return _sparse_hashes(X.tocsr())
-    frame = as_eager_frame(X)
+        matrix = X.tocsr()
+        matrix.sum_duplicates()
+        mixed = _mix(_number_words(np.asarray(matrix.data)), matrix.indices)
+        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return np.asarray(total[matrix.indptr[1:]] - total[matrix.indptr[:-1]])
+    frame = _as_eager_frame(X)
     if frame is not None:
-        columns = [_frame_column(frame.frame.get_column(name)) for name in frame.columns]
-        return _sum_over(columns, len(frame.frame))
-    array = np.asarray(X)
-    if array.dtype.kind not in "biuf":
-        array = array.astype(object)
-    if array.ndim == 1:
-        array = array.reshape(len(array), -1)
-    if array.dtype.kind == "O":
-        return _sum_over([_words(array[:, j]) for j in range(array.shape[1])], len(array))
-    return _dense_hashes(array)
+        columns = [_column_words(frame.frame.get_column(name)) for name in frame.columns]
+        hashes = np.zeros(len(frame.frame), dtype=np.uint64)
+    else:
+        array = np.asarray(X)
+        array = array.reshape(len(array), -1) if array.ndim == 1 else array
+        hashes, columns = np.zeros(len(array), dtype=np.uint64), []
+        if array.dtype.kind in "biuf":
+            places = np.arange(array.shape[1], dtype=np.uint64)
+            # In parts that stay in the cache.
+            for start in range(0, len(array), 2**15):
+                mixed = _mix(_number_words(array[start : start + 2**15]), places)
+                hashes[start : start + 2**15] = mixed.sum(axis=1, dtype=np.uint64)
+        else:
+            columns = [_words(column.tolist()) for column in array.astype(object).T]
+    for place, words in enumerate(columns):
+        hashes += _mix(words, place)
+    return hashes
 
 
 def _mix(words: Words, column: Any) -> Words:
     """The finalizer of splitmix64; 0 stays 0."""
-    mixed = words + (np.atleast_1d(column).astype(np.uint64) + np.uint64(1)) * _STEP
+    place = np.atleast_1d(column).astype(np.uint64) + np.uint64(1)
+    mixed = words + place * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(30)
-    mixed *= _MIX[0]
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
-    mixed *= _MIX[1]
+    mixed *= np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     mixed[words == 0] = 0
     return mixed
@@ -589,50 +648,25 @@ def _number_words(values: npt.NDArray[Any]) -> Words:
     return words
 
 
-def _dense_hashes(array: npt.NDArray[Any]) -> Words:
-    out = np.empty(len(array), dtype=np.uint64)
-    columns = np.arange(array.shape[1], dtype=np.uint64)
-    for start in range(0, len(array), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        out[part] = _mix(_number_words(array[part]), columns).sum(axis=1, dtype=np.uint64)
-    return out
-
-
-def _sparse_hashes(matrix: Any) -> Words:
-    matrix.sum_duplicates()
-    mixed = _mix(_number_words(np.asarray(matrix.data)), matrix.indices)
-    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    sums: Words = total[matrix.indptr[1:]] - total[matrix.indptr[:-1]]
-    return sums
-
-
-def _sum_over(columns: list[Words], rows: int) -> Words:
-    out = np.zeros(rows, dtype=np.uint64)
-    for column, words in enumerate(columns):
-        out += _mix(words, column)
-    return out
-
-
-def _frame_column(series: Any) -> Words:
+def _column_words(series: Any) -> Words:
     """Numbers as numbers, whatever their type in the frame; the rest as text."""
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _number_words(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
-    return _words(as_objects(series.to_list()))
+    return _words(series.to_list())
 
 
-def _words(values: npt.NDArray[Any]) -> Words:
-    """Each value of a column of objects as a word."""
+def _words(values: list[Any]) -> Words:
     # 1, 1.0 and True are equal, so the type is part of the key.
-    keys = [(type(value), value) for value in values.tolist()]
-    word = {key: _word(key[1]) for key in dict.fromkeys(keys)}
-    return np.fromiter((word[key] for key in keys), np.uint64, count=len(keys))
-
-
-def _word(value: Any) -> Any:
-    if is_null(value):
-        return _NAN
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        return _number_words(np.array([float(value)]))[0]
-    digest = hashlib.md5(str(value).encode(), usedforsecurity=False).digest()
-    # The highest bit keeps texts apart from numbers, which have 32 bits.
-    return np.uint64(int.from_bytes(digest[:8])) | _TEXT
+    keys = [(type(value), value) for value in values]
+    words: dict[Any, Any] = {}
+    for key in dict.fromkeys(keys):
+        value = key[1]
+        if is_null(value):
+            words[key] = _NAN
+        elif isinstance(value, bool | int | float | np.number | np.bool_):
+            words[key] = _number_words(np.array([float(value)]))[0]
+        else:
+            digest = hashlib.md5(str(value).encode(), usedforsecurity=False).digest()
+            # The highest bit keeps texts apart from numbers, which have 32 bits.
+            words[key] = np.uint64(int.from_bytes(digest[:8])) | np.uint64(1 << 63)
+    return np.fromiter(map(words.__getitem__, keys), np.uint64, count=len(keys))

@@ -17,32 +17,516 @@ All of them fit in the same way.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import (
+    _check_method_params,
+    _get_feature_names,
+    _num_features,
+    _num_samples,
+    check_is_fitted,
+)
 
-from isocost.checks import check_single, check_threshold, check_word
+from isocost.checks import check_flag, check_single, check_word
 from isocost.costs import CostLike
-from isocost.errors import InfeasibleError, Problem, UsageError
-from isocost.learn.base import PostProcessor
-from isocost.measures.audit import Audit, audit
-from isocost.measures.feasibility import Feasibility, feasibility
-from isocost.repairs.hand_over import Deferral, hand_over
-from isocost.repairs.hand_over import check_request as check_deferral
-from isocost.repairs.odds import equalize_odds
+from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError
+from isocost.grid import Grid
+from isocost.learn.calibrator import GroupCalibrator
+from isocost.learn.inputs import (
+    Groups,
+    GroupsFrom,
+    check_random,
+    coins_of_rows,
+    in_order,
+    log_of,
+    positive_labels,
+    raw_scores,
+    read_groups,
+    response_of,
+    routing_is_on,
+    two_classes,
+    wants,
+    warn_of_scaled,
+    weights_of,
+    without_groups,
+)
+from isocost.measures.audit import audit
+from isocost.measures.feasibility import feasibility, fitted_groups
+from isocost.question import DEFAULT, Question
+from isocost.repairs import hand_over, reconcile
+from isocost.repairs.lp import Levels
+from isocost.repairs.offers import Offer
 from isocost.repairs.pools import Minimize
-from isocost.repairs.reconcilability import Levels, Reconcilability, check_request
-from isocost.repairs.reconcile import reconcile
-from isocost.repairs.registry import REPAIRS
-from isocost.rules import Rule
-from isocost.tallies import Tally
-from isocost.typing import Bools
+from isocost.repairs.recalibrate import METHODS
+from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.unseen import Unseen, unseen
+from isocost.rules import DEFAULT_SALT, unknown_groups
+from isocost.typing import Bools, Floats, Ints
+
+Fold = tuple[Ints, Ints]
+"""The rows to train on, and the rows to score."""
 
 Infeasible = Literal["raise", "closest"]
+
+
+def folds_of(
+    X: Any, y: Ints, groups: Groups, cv: Any, split_params: Mapping[str, Any]
+) -> list[Fold]:
+    """The training and test rows of each fold, checked.
+
+    A whole number is the number of folds, stratified by group and label.
+    """
+    if isinstance(cv, str):
+        rule = 'must be a whole number, "prefit", or a splitter of scikit-learn'
+        raise UsageError(Problem("cv", rule, repr(cv), "use cv=5"))
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        folds = _stratified(y, groups, int(cv))
+    else:
+        folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
+    for fold, (train, _) in enumerate(folds):
+        _check_training(fold, len(folds), y, groups, train)
+    return folds
+
+
+def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
+    cell = groups.codes * 2 + y
+    largest = int(np.bincount(cell).max())
+    if not 2 <= count <= largest:
+        rule = "must be at least 2, and at most the number of rows of a group and label"
+        got = f"{count}, and the largest group has {largest} rows of its commoner label"
+        step = 'use fewer folds, or cv="prefit" with an estimator fitted on other data'
+        raise UsageError(Problem("cv", rule, got, step))
+    with warnings.catch_warnings():
+        # Small groups are checked where it matters: in the training parts.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        return list(StratifiedKFold(count).split(np.zeros(len(y)), cell))
+
+
+def _check_training(fold: int, count: int, y: Ints, groups: Groups, train: Any) -> None:
+    """Refuse a fold whose model would never see a group, or one label of it.
+
+    Groups of one label are not compared, so a model need not have seen them.
+    """
+    cells, size = groups.codes * 2 + y, 2 * len(groups.names)
+    everybody, trained = (
+        np.bincount(rows, minlength=size).reshape(-1, 2) for rows in (cells, cells[train])
+    )
+    lost = np.flatnonzero(everybody.all(axis=1) & ~trained.all(axis=1))
+    if len(lost):
+        negatives, positives = trained[lost[0]].tolist()
+        lacks = "rows" if not negatives + positives else "negatives" if positives else "positives"
+        rule = "the training part of every fold must have positives and negatives of every group"
+        got = f"no {lacks} of group {groups.names[lost[0]]!r} in the training part of "
+        step = (
+            "merge the group with another or leave it out; use cv=5, whose folds are "
+            'stratified by group and label; or cv="prefit" with an estimator fitted on other '
+            "data"
+        )
+        raise DataError(Problem("cv", rule, f"{got}fold {fold + 1} of {count}", step))
+
+
+def _cross_calibrated(
+    method: str, scores: Floats, fold: Ints, y: Ints, groups: Groups, weight: Floats
+) -> Floats:
+    """Calibrated scores, each by a calibrator that was fitted without the row's fold.
+
+    So the rule is not made from scores that were calibrated on their own labels.
+    """
+    if fold.max() == 0:
+        for part, (_, test) in enumerate(_stratified(y, groups, 5)):
+            fold[test] = part
+    out, count = np.empty(len(y)), int(fold.max()) + 1
+    for part in range(count):
+        mine = fold == part
+        _check_training(part, count, y, groups, ~mine)
+        rest, own = groups.take(~mine).features, groups.take(mine).features
+        # A group of one label may have no row among the others.
+        calibrator = GroupCalibrator(method, unknown="pooled", cv=None)
+        calibrator.fit(
+            scores[~mine], y[~mine], sensitive_features=rest, sample_weight=weight[~mine]
+        )
+        out[mine] = calibrator.predict(scores[mine], sensitive_features=own)
+    return out
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier whose scores are repaired by a rule; the base of all that do this.
+
+    A subclass adds its own parameters as fields, and names its repair.  The fields of a question
+    that the repair asks for, and its options, are parameters of the same names.
+    """
+
+    # The repair needs the groups, so they are requested wherever metadata are routed.
+    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__predict = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__predict_log_proba = {"sensitive_features": True}  # noqa: RUF012
+    __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
+
+    _needs_calibration = False
+
+    estimator: Any = field(default=None, kw_only=False)
+    threshold: float = DEFAULT.threshold
+    recalibrate: Literal["sigmoid", "isotonic", "histogram", "beta"] | None = None
+    cv: Any = 5
+    groups_from: GroupsFrom = None
+    train_on_groups: bool = False
+    unknown: Literal["error", "keep"] = "error"
+    salt: str = DEFAULT_SALT
+    random_state: Any = None
+    confidence: float | None = None
+    pos_label: Any = None
+
+    @property
+    @abstractmethod
+    def _repair(self) -> Repair:
+        """The row of the table of repairs."""
+
+    def _edges(self, question: Question) -> tuple[float, ...]:
+        return (question.threshold,)
+
+    def _read_classes(self) -> None:
+        """Set what depends on the classes."""
+
+    def _met(self, question: Question) -> Any:
+        """The verdict on rates that can be made equal; an error if the request is invalid."""
+
+    # Fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
+    ) -> Any:
+        """Score rows with models that had not seen them, make the rule, train on everything.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix
+            Whatever the estimator takes.
+        y : array
+            Two classes of any kind; ``pos_label`` says which is positive.
+        sensitive_features : array, series, frame, dict of columns, str or list of str
+            The groups: one column or several, or the names of columns of X.  Not needed if
+            ``groups_from`` is set.
+        sample_weight : array, optional
+            Always used for the rule, and for the estimator if it takes weights.  Rows of weight 0
+            do not count for the rule.
+        **fit_params
+            For the estimator; with metadata routing also ``groups`` and such for a splitter.
+        """
+        question = self._check()
+        X, y = indexable(X, y)
+        weight = weights_of(sample_weight, _num_samples(X))
+        counted = weight > 0
+        self.classes_, codes = two_classes(y, weight=None if sample_weight is None else weight)
+        self.pos_label_, labels = positive_labels(self.classes_, codes, self.pos_label)
+        self._read_classes()
+        groups = read_groups(X, sensitive_features, self.groups_from)
+        warn_of_scaled(groups)
+        # Fewer than two groups with both labels are refused before anything is trained.
+        halves, own = np.full(int(counted.sum()), 0.5), groups.take(counted).encoded
+        fitted_groups(tally_arrays(halves, labels[counted], [own], grid=Grid(1)))
+        given = None if sample_weight is None else weight
+        params, split_params = self._routed(sensitive_features, given, fit_params, groups)
+        base, features = self._estimator(), self._features(X)
+        self.response_ = response_of(base, self.recalibrate is not None, self._needs_calibration)
+        if self._is_prefit():
+            scores = self._score_prefit(base, features, groups)
+            fold = np.zeros(len(scores), dtype=np.intp)
+        else:
+            folds = folds_of(features, labels, groups, self.cv, split_params)
+            scores, fold = self._cross_fit(base, features, y, groups, params, folds)
+        held_out = (fold >= 0) & counted
+        scores, labels, weight = scores[held_out], labels[held_out], weight[held_out]
+        groups, self.calibrator_ = groups.take(held_out), None
+        if self.recalibrate is not None:
+            raw, method, fold = scores, self.recalibrate, fold[held_out]
+            scores = _cross_calibrated(method, raw, fold, labels, groups, weight)
+            unknown = "pooled" if self.unknown == "keep" else "error"
+            self.calibrator_ = GroupCalibrator(method, unknown=unknown).fit(
+                raw, labels, sensitive_features=groups.features, sample_weight=weight
+            )
+        grid = Grid(edges=self._edges(question))
+        self.tally_ = tally_arrays(scores, labels, [groups.encoded], weight, grid=grid)
+        repair = self._repair
+        options = {o.name: getattr(self, o.name) for o in repair.options if hasattr(self, o.name)}
+        self._offer = Offer(repair.name, self.tally_, question, {**options, "salt": self.salt})
+        self._unseen: Unseen | None = None
+        self.rule_ = self._offer.made(warn=True)
+        self.feasibility_ = self._met(question) or feasibility(self.tally_, question=question)
+        if repair.goal == "rates" and options.get("infeasible") == "closest":
+            error = self._offer.but(infeasible="raise").error
+            self.feasibility_ = getattr(error, "feasibility", self.feasibility_)
+        self.audit_ = audit(self.tally_, question=question)
+        self.repaired_audit_ = audit(self.rule_.expected(self.tally_), question=question)
+        if hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = _num_features(X)
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = _get_feature_names(X)
+        return self
+
+    def _features(self, X: Any) -> Any:
+        """The columns that the wrapped estimator sees."""
+        return X if self.train_on_groups else without_groups(X, self.groups_from)
+
+    def _check(self) -> Question:
+        """The question that the parameters ask; an error if one of them is invalid."""
+        check_word("unknown", self.unknown, ("error", "keep"))
+        check_random(self.random_state)
+        check_flag("train_on_groups", self.train_on_groups)
+        if self.recalibrate is not None:
+            check_word("recalibrate", self.recalibrate, METHODS)
+        for option in (option for repair in REPAIRS.values() for option in repair.options):
+            if option.choices and not option.many and hasattr(self, option.name):
+                check_word(option.name, getattr(self, option.name), option.choices)
+        names = ("threshold", "confidence", *self._repair.asks)
+        question = Question(**{name: getattr(self, name) for name in names})
+        self._met(question)
+        return question
+
+    def _estimator(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        default = LogisticRegression()
+        return default.set_fit_request(sample_weight=True) if routing_is_on() else default
+
+    def _routed(
+        self,
+        sensitive_features: Any,
+        sample_weight: Any,
+        fit_params: dict[str, Any],
+        groups: Groups,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arguments of the estimator's fit, and of the splitter.
+
+        With routing on, these are the ones requested; else the estimator gets all ``fit_params``,
+        and the weights if it takes them.
+        """
+        estimator, params, split_params = self._estimator(), dict(fit_params), {}
+        if routing_is_on():
+            own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+            passed = {k: v for k, v in {**own, **fit_params}.items() if v is not None}
+            routed = process_routing(self, "fit", **passed)
+            params, split_params = dict(routed.estimator.fit), routed.splitter.split
+        if self._is_prefit():
+            return {}, {}
+        if not routing_is_on() and sample_weight is not None:
+            if wants(estimator, "fit", "sample_weight"):
+                params["sample_weight"] = sample_weight
+            elif not isinstance(estimator, FrozenEstimator):
+                warnings.warn(
+                    f"{type(estimator).__name__} takes no sample_weight: it is trained without; "
+                    "the repair uses the weights.",
+                    IsocostWarning,
+                    stacklevel=3,
+                )
+        if wants(estimator, "fit", "sensitive_features"):
+            params["sensitive_features"] = groups.features
+        return params, split_params
+
+    def _is_prefit(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
+    def _score_prefit(self, base: Any, X: Any, groups: Groups) -> Floats:
+        try:
+            check_is_fitted(base)
+        except NotFittedError as error:
+            rule, got = 'must be fitted when cv="prefit"', f"{type(base).__name__} that is not"
+            step = (
+                "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
+                "where this estimator is cloned, as in searches; or use cv=5"
+            )
+            raise UsageError(Problem("estimator", rule, got, step)) from error
+        self.estimator_ = base
+        seen, kept_out = getattr(base, "n_features_in_", 0), self.groups_from is not None
+        if kept_out and not self.train_on_groups and seen > _num_features(X):
+            rule = "must be True for an estimator that was fitted on the column of the groups"
+            got = f"an estimator fitted on {seen} columns, and X has {_num_features(X)} without it"
+            step = "pass train_on_groups=True, or an estimator that was fitted without the column"
+            raise UsageError(Problem("train_on_groups", rule, got, step))
+        return raw_scores(base, X, self.response_, groups, self.pos_label_)
+
+    def _cross_fit(
+        self, base: Any, X: Any, y: Any, groups: Groups, params: dict[str, Any], folds: list[Fold]
+    ) -> tuple[Floats, Ints]:
+        """Fit the final estimator, and score rows with models that had not seen them.
+
+        Returns the scores and the fold of each row.  Unlike for cross_val_predict, rows may be left
+        out, as by a single holdout: their fold is -1.
+        """
+        n = len(groups)
+        tested = np.concatenate([np.asarray(test) for _, test in folds])
+        if len(tested) == 0 or np.bincount(tested, minlength=n).max() > 1:
+            rule = "must test each row at most once"
+            got = "a splitter that tests rows several times, or none"
+            step = "use cv=5, a KFold, or a ShuffleSplit with n_splits=1 for a single holdout"
+            raise UsageError(Problem("cv", rule, got, step))
+        scores, fold_of_row = np.full(n, np.nan), np.full(n, -1)
+        for fold, (train, test) in enumerate(folds):
+            # Some estimators do not return themselves, such as fairlearn's GridSearch before 0.13.
+            model = clone(base)
+            part = _check_method_params(X, params, train)
+            model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **part)
+            held_out, mine = _safe_indexing(X, test), groups.take(test)
+            scores[test] = raw_scores(model, held_out, self.response_, mine, self.pos_label_)
+            fold_of_row[test] = fold
+        self.estimator_ = clone(base)
+        self.estimator_.fit(X, y, **params)
+        return scores, fold_of_row
+
+    @property
+    def unseen_(self) -> Unseen:
+        """The rule's effect on people not seen; see :func:`isocost.unseen`.
+
+        Computed when it is first asked for, because the rule is made again many times: as often as
+        for an offer of :func:`isocost.compare`.
+        """
+        if self._unseen is None:
+            # An offer that changes nothing does not look at new people.
+            asked = self._offer.question
+            again = self._offer.unseen or unseen(self.tally_, self.rule_, question=asked)
+            self._unseen = again
+        return self._unseen
+
+    # Predicting
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Floats:
+        """The repaired probability of each class.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix
+            The rows.
+        sensitive_features : array, series, frame, str or list of str
+            Their groups, as in :meth:`fit`.
+        ids : array of whole numbers or texts, optional
+            An id decides a person's coin.  Without ids the values of the row do, so that the same
+            row gets the same answer alone or in a batch and equal rows get equal answers, unless
+            ``random_state`` is set.
+        """
+        repaired = self._repaired(X, sensitive_features, ids)
+        return in_order(repaired, self.classes_, self.pos_label_)
+
+    def predict_log_proba(
+        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
+    ) -> Floats:
+        """The logarithm of :meth:`predict_proba`."""
+        return log_of(self.predict_proba(X, sensitive_features=sensitive_features, ids=ids))
+
+    def _repaired(self, X: Any, sensitive_features: Any, ids: Any) -> Floats:
+        """The repaired score of each row: the probability of the positive class."""
+        X, scores, groups = self._scores(X, sensitive_features)
+        coins = partial(coins_of_rows, X, ids, self.rule_.salt, self.random_state)
+        encoded = [groups.encoded]
+        return apply_arrays(self.rule_, scores, encoded, coins, unknown=self.unknown)[1]
+
+    def expected_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """The probability of each class on average over the coin: for ranking.
+
+        sum over outcomes of probability x value.  Nobody's place depends on a coin; but the
+        average of a repaired and a kept score is not calibrated as each of the two is.
+        """
+        _, scores, groups = self._scores(X, sensitive_features)
+        mean = scores.copy()
+        for code, group in enumerate(groups.names):
+            mine = np.flatnonzero(groups.codes == code)
+            for segment in self.rule_.segments(group):
+                inside = mine[segment.holds(scores[mine])]
+                mean[inside] = segment.mean(scores[inside])
+        return in_order(np.clip(mean, 0.0, 1.0), self.classes_, self.pos_label_)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
+        """The class of each row: the positive one from the threshold on."""
+        return self._decisions(self._repaired(X, sensitive_features, ids))
+
+    def _decisions(self, scores: Floats) -> npt.NDArray[Any]:
+        """The classes of repaired scores."""
+        index = int(self.classes_[1] == self.pos_label_)
+        classes: npt.NDArray[Any] = self.classes_
+        return classes[np.where(scores >= self.threshold, index, 1 - index)]
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> float:
+        """The accuracy of :meth:`predict`.
+
+        People who are handed over do not count, and their outcomes may be missing; NaN if everybody
+        is.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features, ids=ids)
+        decided = np.isin(predicted, self.classes_)
+        if not decided.any():
+            return float("nan")
+        if not decided.all():
+            predicted, y = predicted[decided].astype(self.classes_.dtype), np.asarray(y)[decided]
+            weight = sample_weight
+            sample_weight = None if weight is None else np.asarray(weight)[decided]
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Groups]:
+        """The rows, their scores before the repair (recalibrated if so set), and their groups."""
+        check_is_fitted(self)
+        X = indexable(X)[0]
+        groups = read_groups(X, sensitive_features, self.groups_from)
+        unknown = [name for name in groups.names if name not in self.rule_.groups]
+        if unknown and self.unknown == "error":
+            raise unknown_groups(unknown, self.rule_.groups)
+        features = self._features(X)
+        scores = raw_scores(self.estimator_, features, self.response_, groups, self.pos_label_)
+        if self.calibrator_ is not None:
+            scores = self.calibrator_.predict(scores, sensitive_features=groups.features)
+        return X, scores, groups
+
+    # For scikit-learn
+
+    def get_metadata_routing(self) -> Any:
+        """The metadata passed on to the estimator and the splitter, for scikit-learn's routing."""
+        to_estimator = MethodMapping().add(caller="fit", callee="fit")
+        for caller in ("predict", "predict_proba", "predict_log_proba", "score"):
+            to_estimator = to_estimator.add(caller=caller, callee="predict_proba")
+        to_splitter = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self._estimator(), method_mapping=to_estimator)
+            .add(splitter=self.cv, method_mapping=to_splitter)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inside = get_tags(self._estimator()).input_tags
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = inside.sparse
+        tags.input_tags.allow_nan = inside.allow_nan
+        return tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -153,36 +637,18 @@ class CalibratedEqualizedOdds(PostProcessor):
 
     _needs_calibration = True
 
-    cost: CostLike = "fnr"
+    cost: CostLike = str(DEFAULT.cost)
     method: Literal["withhold", "coarsen"] = "withhold"
-    tolerance: float = 0.0
+    tolerance: float = DEFAULT.tolerance
     allow_decision_changes: bool = False
     minimize: Minimize = "largest"
     infeasible: Infeasible = "raise"
 
-    def _check_words(self) -> None:
-        super()._check_words()
-        known = [name for name, repair in REPAIRS.items() if repair.goal == "cost"]
-        check_word("method", self.method, known)
-        check_word("minimize", self.minimize, get_args(Minimize))
-        check_word("infeasible", self.infeasible, ("raise", "closest"))
-
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
-        verdict = feasibility(tally, self.cost, self.tolerance)
-        rule = REPAIRS[self.method].make_with(
-            tally,
-            cost=self.cost,
-            tolerance=self.tolerance,
-            threshold=self.threshold,
-            infeasible=self.infeasible,
-            allow_decision_changes=self.allow_decision_changes,
-            minimize=self.minimize,
-            salt=self.salt,
-        )
-        return rule, verdict
-
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost, self.threshold, self.confidence, tolerance=self.tolerance)
+    @property
+    def _repair(self) -> Repair:
+        known = {name: repair for name, repair in REPAIRS.items() if repair.goal == "cost"}
+        check_word("method", self.method, tuple(known))
+        return known[self.method]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -228,59 +694,18 @@ class EqualizedOdds(PostProcessor):
     0.0
     """
 
+    _repair = REPAIRS["odds"]
+
     rates: Literal["generalized", "hard"] = "generalized"
 
-    def _check_words(self) -> None:
-        super()._check_words()
-        check_word("rates", self.rates, ("generalized", "hard"))
-
-    def _edges(self) -> tuple[float, ...]:
-        threshold = check_threshold(self.threshold)
+    def _edges(self, question: Question) -> tuple[float, ...]:
         # A bin of its own for 1/2, which flipped is itself; forests give it often.
-        return (threshold, float(f"{1.0 - threshold:.12g}"), float(np.nextafter(0.5, 1.0)))
-
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Feasibility]:
-        rule = equalize_odds(tally, self.threshold, rates=self.rates, salt=self.salt)
-        return rule, feasibility(tally)
+        mirrored = float(f"{1.0 - question.threshold:.12g}")
+        return (question.threshold, mirrored, float(np.nextafter(0.5, 1.0)))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RequestedRates(PostProcessor):
-    """The base of estimators whose repair makes rates equal, or says why it cannot."""
-
-    _repair: ClassVar[str]
-
-    infeasible: Infeasible = "raise"
-
-    def _options(self) -> dict[str, Any]:
-        """The arguments of the repair, by the table of repairs."""
-        names = [o.name for o in REPAIRS[self._repair].options if o.name != "infeasible"]
-        return {name: getattr(self, name) for name in names}
-
-    def _check_words(self) -> None:
-        super()._check_words()
-        check_word("infeasible", self.infeasible, ("raise", "closest"))
-        self._asked()
-
-    @abstractmethod
-    def _asked(self) -> Any:
-        """The verdict if the request is met; an error if it is invalid."""
-
-    @abstractmethod
-    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
-        """The rule of the repair."""
-
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
-        try:
-            return self._made(tally, "raise"), self._asked()
-        except InfeasibleError as error:
-            if self.infeasible == "raise":
-                raise
-            return self._made(tally, "closest"), error.feasibility
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Reconciled(RequestedRates):
+class Reconciled(PostProcessor):
     """Equalize rates at a threshold over all groups with calibrated scores.
 
     Scores are repaired by :func:`isocost.reconcile`: each becomes the share of positives of
@@ -317,28 +742,25 @@ class Reconciled(RequestedRates):
     0.0
     """
 
-    cost: CostLike | None = None
+    cost: CostLike = str(DEFAULT.cost)
     equal: str | Sequence[str] = ("fpr", "fnr")
     tolerance: float | Mapping[str, float] = 0.0
     levels: Levels = "auto"
     floor: Mapping[str, float] | None = None
     no_worse: bool = False
     monotone: bool = False
+    infeasible: Infeasible = "raise"
 
-    _repair = "reconcile"
+    _repair = REPAIRS["reconcile"]
 
-    def _asked(self) -> Reconcilability:
-        return Reconcilability.met(check_request(**self._options()))
-
-    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
-        return reconcile(tally, **self._options(), salt=self.salt, infeasible=infeasible)
-
-    def _audit(self, tally: Tally) -> Audit:
-        return audit(tally, self.cost or "fnr", self.threshold, self.confidence)
+    def _met(self, question: Question) -> reconcile.Reconcilability:
+        rates = (self.equal, self.tolerance, self.levels, self.floor, self.no_worse, self.monotone)
+        request = reconcile.check_request(question, *rates)
+        return reconcile.Reconcilability.met(request)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HandOver(RequestedRates):
+class HandOver(PostProcessor):
     """Hand some people over, and treat the others of all groups alike, with calibrated scores.
 
     Scores are repaired by :func:`isocost.hand_over`: everybody gets a calibrated score, or none.
@@ -395,40 +817,30 @@ class HandOver(RequestedRates):
     keep: Literal["information", "brier"] = "information"
     levels: Levels = "auto"
     handed_over_label: Any = None
+    infeasible: Infeasible = "raise"
 
-    _repair = "hand_over"
+    _repair = REPAIRS["hand_over"]
 
-    def _check_words(self) -> None:
-        super()._check_words()
+    def _met(self, question: Question) -> hand_over.Deferral:
         check_single("handed_over_label", self.handed_over_label)
+        request = hand_over.check_request(
+            self.share, self.tolerance, question.threshold, self.keep, self.levels
+        )
+        return hand_over.Deferral(True, request.share, request.threshold)
 
-    def _asked(self) -> Deferral:
-        request = check_deferral(**self._options())
-        return Deferral(True, request.share, request.threshold)
-
-    def _made(self, tally: Tally, infeasible: Infeasible) -> Rule:
-        return hand_over(tally, **self._options(), salt=self.salt, infeasible=infeasible)
-
-    def _make_rule(self, tally: Tally) -> tuple[Rule, Any]:
-        self.handed_over_label_ = self._third_value()
-        return super()._make_rule(tally)
-
-    def _third_value(self) -> Any:
-        """What stands for people who are handed over; an error if it is one of the classes."""
-        classes = self.classes_
+    def _read_classes(self) -> None:
+        self.handed_over_label_ = self.handed_over_label
         if self.handed_over_label is None:
-            if classes.dtype.kind in "biu":
-                return int(classes.min()) - 1
-            if classes.dtype.kind == "f":
-                return np.nan
-            return "handed over"
-        if self.handed_over_label in classes.tolist():
+            kind = self.classes_.dtype.kind
+            other = np.nan if kind == "f" else "handed over"
+            self.handed_over_label_ = int(self.classes_[0]) - 1 if kind in "biu" else other
+        elif self.handed_over_label in self.classes_.tolist():
             rule, step = "must be none of the classes", "leave it out, or use another value"
-            raise UsageError(Problem("handed_over_label", rule, f"{classes.tolist()}", step))
-        return self.handed_over_label
+            got = f"{self.classes_.tolist()}"
+            raise UsageError(Problem("handed_over_label", rule, got, step))
 
     def handed_over(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Bools:
-        """Whether each person is handed over; the arguments are those of :meth:`predict_proba`."""
+        """True for each person who is handed over; arguments as for :meth:`predict_proba`."""
         return np.isnan(self._repaired(X, sensitive_features, ids))
 
     def predict(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Any:
@@ -444,24 +856,3 @@ class HandOver(RequestedRates):
         both = predicted.astype(np.result_type(predicted, third) if alike else object)
         both[gone] = self.handed_over_label_
         return both
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        sensitive_features: Any = None,
-        ids: Any = None,
-    ) -> float:
-        """The accuracy of :meth:`predict` among the decided; NaN if nobody is.
-
-        The outcomes of the others may be missing.  How many there are, :meth:`handed_over` says.
-        """
-        repaired = self._repaired(X, sensitive_features, ids)
-        decided = ~np.isnan(repaired)
-        if not decided.any():
-            return float("nan")
-        predicted = self._decisions(repaired)[decided]
-        weight = None if sample_weight is None else np.asarray(sample_weight)[decided]
-        return float(accuracy_score(np.asarray(y)[decided], predicted, sample_weight=weight))

@@ -149,11 +149,11 @@ class Program:
         return float(right.sum() / self.weight.sum())
 
     def is_useful(self, w: Floats, free: Floats, least: float = NEARLY_NOBODY) -> bool:
-        """Whether both classes are given to many, and not by the noise of coefficients near 0."""
+        """True if both classes are given to many, and not by the noise of coefficients near 0."""
         return self.rarer(w) >= least and self.distance(w) > 1e-3 * self.distance(free)
 
     def is_constant(self, w: Floats) -> bool:
-        """Whether everybody is given one class."""
+        """True if everybody is given one class."""
         return len(np.unique(self.x @ w > 0)) == 1
 
     def binding(self, bound: float) -> Ints:
@@ -251,7 +251,7 @@ def _centered(
 
 
 def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Floats]:
-    """Where the features lie and how wide they are; 1 for features that do not vary.
+    """Centre and width of the features; the width is 1 for features that do not vary.
 
     Without an intercept features keep their origin.
     """
@@ -265,7 +265,7 @@ def _shape_of(cells: Floats, mass: Floats, intercept: bool) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where one start of the search ended.
+    """The end of the search from one start.
 
     Attributes
     ----------
@@ -339,7 +339,7 @@ class Search:
         return starts
 
     def _is_useless(self, starts: list[Start]) -> bool:
-        """Whether the bound is met, but only by giving nearly everybody one class."""
+        """True if the bound is met, but only by giving nearly everybody one class."""
         best = self.best(starts)
         enough = max(self.least_selected, NEARLY_NOBODY)
         return best.met and self.program.rarer(best.w) < enough <= self.program.rarer(self.free)
@@ -415,7 +415,7 @@ class Search:
         return self.program.sample(np.sort(rng.choice(cells, self.max_cells, replace=False)))
 
     def _convex_concave(self, program: Program, tau: float) -> Start:
-        """Where the convex-concave procedure ends that starts with the penalty tau.
+        """The end of the convex-concave procedure that starts with the penalty tau.
 
         The concave side of each constraint is replaced by its tangent, and what is violated costs
         tau at first and more with each step.  It ends at its start if no step could be solved.
@@ -442,7 +442,7 @@ class Search:
         return self.judge(f"tau={tau:g}", end, 0, time.perf_counter() - begun, note)
 
     def _smoothed(self, start: Start) -> list[Start]:
-        """What sequential quadratic programming makes of a start; nothing if it is too large.
+        """The end of sequential quadratic programming from a start; none if it is too large.
 
         A single covariance need only be kept from passing the bound on the side where it is
         without a constraint: a local optimum lies on the bound, so the other side holds.  That

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils import indexable
@@ -24,11 +24,10 @@ from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
-from isocost.learn.base import positive_of, wants
-from isocost.learn.inputs import GroupsFrom, groups_of, read_groups
+from isocost.learn.inputs import GroupsFrom, groups_of, positive_of, read_groups, wants
 from isocost.measures.feasibility import feasibility
-from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.question import DEFAULT
 
 Response = Literal["predict_proba", "expected_proba", "predict"]
 
@@ -80,20 +79,39 @@ def scorer(
     >>> ic.scorer(roc_auc_score)(model, X, y), round(ic.scorer("generalized_fpr")(model, X, y), 3)
     (1.0, -0.189)
     """
-    function, measure = _resolved(metric)
-    check_word("response_method", response_method, ("predict_proba", "expected_proba", "predict"))
+    if isinstance(metric, str):
+        known = [name for name in MEASURES if hasattr(metrics, name)]
+        if metric not in known:
+            rule = f"must be a function, or the name of a measure: {listing(known, 40)}"
+            raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
+        metric = getattr(metrics, metric)
+    if not callable(metric):
+        rule, step = "must be a function f(y_true, y_score), or the name of a measure", 'use "fpr"'
+        raise UsageError(Problem("metric", rule, short(metric), step))
+    check_word("response_method", response_method, get_args(Response))
+    name = getattr(metric, "__name__", type(metric).__name__)
     if greater_is_better is None:
-        greater_is_better = _direction(measure)
+        ours = name in MEASURES and metric is getattr(metrics, name, None)
+        better = MEASURES[name].better if ours else "higher"
+        if better is None:
+            ideal = "" if MEASURES[name].ideal is None else f": {MEASURES[name].ideal:g} is"
+            rule = f"must be given for {name}, of which neither more nor less is better{ideal}"
+            step = "pass greater_is_better, or a function of your own, such as minus the distance "
+            raise UsageError(Problem("greater_is_better", rule, "None", step + "to it"))
+        greater_is_better = better == "higher"
     check_flag("greater_is_better", greater_is_better)
-    _check_arguments(function, kwargs)
-    name = getattr(function, "__name__", type(function).__name__)
+    wrong = [one for one in kwargs if one in METADATA or not _takes(metric, one)]
+    if wrong:
+        rule = "must be arguments of the metric, and not metadata"
+        step = "pass metadata such as sensitive_features to cross_validate, as params="
+        raise UsageError(Problem("scorer", rule, ", ".join(wrong), step))
     title = f"scorer({name}, {'higher' if greater_is_better else 'lower'} is better)"
     sign = 1.0 if greater_is_better else -1.0
-    return GroupScorer(function, sign, response_method, groups_from, kwargs, title)
+    return GroupScorer(metric, sign, response_method, groups_from, kwargs, title)
 
 
 def cost_disparity_scorer(
-    cost: CostLike = "fnr",
+    cost: CostLike = str(DEFAULT.cost),
     *,
     response_method: Response = "predict_proba",
     groups_from: GroupsFrom = None,
@@ -125,15 +143,9 @@ def cost_disparity_scorer(
     >>> round(scorer(model, X, y, sensitive_features=list("aabb") * 5), 3)
     -0.357
     """
-    made = scorer(
-        cost_disparity,
-        response_method=response_method,
-        greater_is_better=False,
-        groups_from=groups_from,
-        cost=cost,
-    )
-    made.title = f"cost_disparity_scorer({str(as_cost(cost))!r}, lower disparity is better)"
-    return made
+    title = f"cost_disparity_scorer({str(as_cost(cost))!r}, lower disparity is better)"
+    check_word("response_method", response_method, get_args(Response))
+    return GroupScorer(cost_disparity, -1.0, response_method, groups_from, {"cost": cost}, title)
 
 
 def cost_disparity(
@@ -142,7 +154,7 @@ def cost_disparity(
     *,
     sensitive_features: Any,
     sample_weight: Any = None,
-    cost: CostLike = "fnr",
+    cost: CostLike = str(DEFAULT.cost),
 ) -> float:
     """The largest difference of the groups' costs.
 
@@ -157,48 +169,14 @@ def cost_disparity(
     return float(max(costs) - min(costs))
 
 
-def _direction(measure: Measure | None) -> bool:
-    """Whether higher is better, by default."""
-    if measure is not None and measure.better is None:
-        ideal = "" if measure.ideal is None else f": {measure.ideal:g} is"
-        rule = f"must be given for {measure.name}, of which neither more nor less is better{ideal}"
-        step = "pass greater_is_better, or a function of your own, such as minus the distance to it"
-        raise UsageError(Problem("greater_is_better", rule, "None", step))
-    return measure is None or measure.better == "higher"
-
-
-def _resolved(metric: Any) -> tuple[Callable[..., float], Measure | None]:
-    """The metric as a function, and its row if it is one of our measures."""
-    if isinstance(metric, str):
-        known = [name for name in MEASURES if hasattr(metrics, name)]
-        if metric not in known:
-            rule = f"must be a function, or the name of a measure: {listing(known, 40)}"
-            raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
-        metric = getattr(metrics, metric)
-    if not callable(metric):
-        rule, step = "must be a function f(y_true, y_score), or the name of a measure", 'use "fpr"'
-        raise UsageError(Problem("metric", rule, short(metric), step))
-    name = getattr(metric, "__name__", "")
-    ours = name in MEASURES and metric is getattr(metrics, name, None)
-    return metric, MEASURES[name] if ours else None
-
-
 def _takes(function: Callable[..., float], name: str) -> bool:
-    """Whether a metric takes an argument of this name; groups only if it says so."""
+    """True if a metric takes an argument of this name; groups only if its signature has them."""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:
         return name == "sample_weight"
     anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     return name in parameters or (anything and name != "sensitive_features")
-
-
-def _check_arguments(function: Callable[..., float], kwargs: dict[str, Any]) -> None:
-    wrong = [name for name in kwargs if name in METADATA or not _takes(function, name)]
-    if wrong:
-        rule = "must be arguments of the metric, and not metadata"
-        step = "pass metadata such as sensitive_features to cross_validate, as params="
-        raise UsageError(Problem("scorer", rule, ", ".join(wrong), step))
 
 
 @dataclass(eq=False, repr=False)
@@ -216,7 +194,7 @@ class GroupScorer:
         self._requests: dict[str, Any] = {"sensitive_features": True}
 
     def set_score_request(self, **requests: bool | str | None) -> GroupScorer:
-        """Which metadata to request: ``sensitive_features`` (the default), sample_weight, ids."""
+        """Request metadata: ``sensitive_features`` (the default), sample_weight, ids."""
         unknown = sorted(set(requests) - set(METADATA))
         if unknown:
             rule = f"takes {', '.join(METADATA)}"
@@ -226,7 +204,7 @@ class GroupScorer:
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What the scorer requests, for scikit-learn's routing."""
+        """The metadata that the scorer requests, for scikit-learn's routing."""
         request = MetadataRequest(owner=self)
         for name in METADATA:
             request.score.add_request(param=name, alias=self._requests.get(name))
@@ -266,20 +244,17 @@ class GroupScorer:
             got = f"{self.response_method!r}, and the estimator is a {type(estimator).__name__}"
             raise UsageError(Problem("response_method", rule, got, step))
         answer = np.asarray(respond(X, **params))
-        classes = list(estimator.classes_)
-        labels, scores = self._numbers(classes, positive_of(estimator), y, answer)
-        return self.sign * float(self.metric(labels, scores, **passed, **self.kwargs)) + 0.0
-
-    def _numbers(self, classes: list[Any], positive: Any, y: Any, answer: Any) -> tuple[Any, Any]:
-        """Labels as 0 and 1, and the score, or the decision, of each row."""
+        classes, positive = list(estimator.classes_), positive_of(estimator)
         if len(classes) != 2:
             got = f"{len(classes)}: {', '.join(map(repr, classes[:6]))}"
             step = "score a classifier of two classes"
             raise DataError(Problem("y", "must have two classes", got, step))
         labels = (np.asarray(y) == positive).astype(np.intp)
         if self.response_method == "predict":
-            return labels, (answer == positive).astype(np.intp)
-        return labels, answer[:, classes.index(positive)]
+            scores = (answer == positive).astype(np.intp)
+        else:
+            scores = answer[:, classes.index(positive)]
+        return self.sign * float(self.metric(labels, scores, **passed, **self.kwargs)) + 0.0
 
     def __repr__(self) -> str:
         return self.title

@@ -435,7 +435,7 @@ def _descending(bounds: Any) -> list[float]:
 def _point(
     model: EqualizedOddsLogisticRegression, X: Any, y: Any, groups: Groups, weight: Floats
 ) -> PathPoint:
-    """How a fitted model does on the rows it was trained on."""
+    """Error rates and covariances of a fitted model on the rows it was trained on."""
     actual = np.asarray(y) == model.pos_label_
     predicted = model.predict(X) == model.pos_label_
     rates: dict[bool, dict[Group, float]] = {False: {}, True: {}}

@@ -5,38 +5,39 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isocost.checks import check_word, finite_or_none
 from isocost.costs import Cost
 from isocost.errors import Problem, UncertainWarning, UsageError, listing
-from isocost.groups import Group, columns_of, group_names, names_of, shown_names, to_json
+from isocost.groups import (
+    Group,
+    columns_of,
+    group_names,
+    names_of,
+    pairs_to_json,
+    shown_names,
+    to_json,
+)
 from isocost.measures.feasibility import (
     Feasibility,
-    can_reconcile,
-    coarsenable,
     compared_groups,
+    examined_groups,
     large_groups,
     reach_of,
 )
-from isocost.measures.intervals import (
-    Intervals,
-    intervals_of,
-    population_of,
-)
+from isocost.measures.intervals import Interval, Intervals, intervals_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.rates import (
     Columns,
     Disparity,
     Measures,
+    all_columns,
     disparity,
-    group_columns,
-    measures_at,
-    overall_columns,
     wholly_handed_over,
 )
 from isocost.measures.table import chosen_measures
@@ -64,19 +65,16 @@ from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
 
+if TYPE_CHECKING:
+    from isocost.repairs.offers import Offers
+
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
-
-FEW = 3
-"""So few measures have their intervals beside them even with many groups."""
-
-DECISIVE = ("cost", "calibration_gap")
-"""What the verdict rests on: these numbers have their interval beside them in any table."""
 
 
 @dataclass(frozen=True, repr=False)
 class Audit(Result):
-    """What a tally says about groups, their errors and what these cost.
+    """The numbers of the groups of a tally: their errors, costs and calibration.
 
     Attributes
     ----------
@@ -89,22 +87,22 @@ class Audit(Result):
     disparities : {name: Disparity}
         For each number, the largest difference between the groups compared.
     feasibility : Feasibility
-        Whether calibrated scores can cost the groups compared the same.
-    verdict : Verdict
-        The answers to :data:`isocost.verdict.judgement.QUESTIONS`, and whether to act.
+        The verdict on calibrated scores that cost the groups compared the same.
+    verdict, advised : Verdict
+        The answers to :data:`isocost.verdict.judgement.QUESTIONS`, and whether to act; ``advised``
+        also knows whether a repair is expected to help new people, as does everything printed.
+    offers : Offers
+        Every repair for this question, made when first looked at; as in :func:`isocost.compare`.
     compared : tuple
         The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally
         What it was computed from.
     intervals : Intervals or None
-        How far the numbers may be off by chance; see :class:`isocost.Intervals`.
+        How far the numbers may be off by chance; see :class:`isocost.measures.intervals.Intervals`.
     measures : {name: Measure}
         What was measured.
     shown : tuple of str
         Which of them the printed table has.
-    outlook : (float, float)
-        How far costs are expected to differ among new people, with a repair and without; NaN until
-        :meth:`isocost.Unseen.judged` fills it in.
     """
 
     question: Question
@@ -116,11 +114,10 @@ class Audit(Result):
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
-    outlook: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def cost(self) -> Cost:
-        """What an error costs."""
+        """The cost of errors."""
         return self.question.cost
 
     @property
@@ -133,63 +130,63 @@ class Audit(Result):
         """The groups that are large enough to be compared."""
         return tuple(self.feasibility.costs)
 
-    @property
+    @cached_property
     def examined(self) -> tuple[Group, ...]:
-        """The groups whose calibration is judged: those compared, and others that are as large.
-
-        A group with positives only, or negatives only, has no cost, but may be miscalibrated.
-        """
-        large = (g for g, one in self.groups.items() if one.n >= self.question.min_group)
-        return tuple(dict.fromkeys((*self.compared, *large)))
+        """The groups whose calibration is judged; see ``examined_groups``."""
+        return examined_groups(self.tally, self.question.min_group)
 
     @property
     def confidence(self) -> float | None:
-        """That of the intervals; None if there are none."""
+        """The confidence of the intervals; None if there are none."""
         return None if self.intervals is None else self.intervals.confidence
 
     @property
     def differs(self) -> bool:
-        """Whether costs differ by more than the tolerance."""
+        """True if costs differ by more than the tolerance."""
         return self.verdict.differs
 
     @cached_property
+    def offers(self) -> Offers:
+        """Every repair for this question, by name."""
+        from isocost.repairs.offers import Offers
+
+        return Offers(self.tally, self.question)
+
+    @cached_property
     def verdict(self) -> Verdict:
-        """What the numbers say, in codes."""
-        return self.verdict_on("cost")
-
-    def verdict_on(self, *names: str, calibrated: bool = True) -> Verdict:
-        """The verdict on making these numbers equal, such as "fpr" and "fnr" for decisions.
-
-        With ``calibrated=False`` calibration is not asked for.
-        """
+        """The judgement of the numbers, in codes."""
         limit = self.feasibility.tolerance
-        differences = [self.disparities[name].difference for name in names]
-        lows, excess = differences, (0.0, 0.0, 0.0)
-        if names == ("cost",):
-            excess = (self.feasibility.smallest_tolerance - limit,) * 3
+        difference = self.disparity.difference
+        excess = (self.feasibility.smallest_tolerance - limit,) * 3
         if self.intervals is not None:
-            lows = [self.intervals.disparities[name][0] for name in names]
-            if names == ("cost",):
-                excess = (self.feasibility.excess, *self.intervals.excess)
-        expected, unrepaired = self.outlook if names == ("cost",) else (math.nan, math.nan)
-        known = [self.gap_floor(group) for group in self.examined]
+            excess = (self.feasibility.excess, *self.intervals.excess)
         gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.examined]
         findings = Findings(
             groups=len(large_groups(self.tally, self.question.min_group)),
-            gap_low=max(known) if calibrated else 0.0,
+            gap_low=max(self.gap_floor(group) for group in self.examined),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
-            difference=max(differences),
-            difference_low=max(lows),
+            difference=difference,
+            difference_low=self.intervals.disparities["cost"][0] if self.intervals else difference,
             tolerance=limit,
             excess=excess[0],
             excess_low=excess[1],
             excess_high=excess[2],
             intervals=self.intervals is not None,
-            expected=expected,
-            unrepaired=unrepaired,
         )
         top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
         return judge(findings, top)
+
+    @cached_property
+    def advised(self) -> Verdict:
+        """The verdict, once it is known what withholding does to new people."""
+        outlook = self.offers["withhold"].unseen if self.verdict.act else None
+        if outlook is None:
+            return self.verdict
+        goal = outlook.goal
+        findings = replace(
+            self.verdict.findings, expected=goal.expected, unrepaired=goal.unrepaired
+        )
+        return judge(findings, self.verdict.highest)
 
     def gap_floor(self, group: Group) -> float:
         """The calibration gap that a group has at least; without intervals the debiased gap."""
@@ -200,17 +197,6 @@ class Audit(Result):
         # Without replicates there is the closed form for the part of the gap that is bias.
         return numbers.intervals["calibration_gap_bound"][0] if math.isnan(floor) else floor
 
-    @cached_property
-    def reconcilable(self) -> bool:
-        """Whether calibrated scores can have equal rates of wrong decisions at the threshold."""
-        return can_reconcile(self.tally.select(list(self.compared)), self.threshold)
-
-    @cached_property
-    def coarsenable(self) -> bool:
-        """Whether coarsening can make costs equal and leave decisions at the threshold alone."""
-        tally = self.tally.select(list(self.compared))
-        return coarsenable(tally, self.feasibility, self.threshold)
-
     @property
     def disparity(self) -> Disparity:
         """The disparity of the cost."""
@@ -219,16 +205,13 @@ class Audit(Result):
     @property
     def generalized_equalized_odds_difference(self) -> float:
         """The larger of the differences in generalized FPR and generalized FNR."""
-        return self._widest("generalized_fpr", "generalized_fnr")
+        both = ("generalized_fpr", "generalized_fnr")
+        return float(np.max([self.disparities[name].difference for name in both]))
 
     @property
     def equalized_odds_difference(self) -> float:
         """The larger of the differences in FPR and FNR at the threshold."""
-        return self._widest("fpr", "fnr")
-
-    def _widest(self, *names: str) -> float:
-        """The largest difference in some numbers; NaN if one of them is known of one group only."""
-        return float(np.max([self.disparities[name].difference for name in names]))
+        return float(np.max([self.disparities[name].difference for name in ("fpr", "fnr")]))
 
     @property
     def statistical_parity_difference(self) -> float:
@@ -242,19 +225,22 @@ class Audit(Result):
 
     @property
     def advice(self) -> str:
-        """What the audit means, in plain words."""
+        """The meaning of the audit, in plain words."""
         return told(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
+        handed = {}
+        if self.tally.handed_over:
+            shares = pairs_to_json(self.tally.shares_handed_over)
+            handed = {"handed_over": {"groups": shares, "overall": self.tally.share_handed_over}}
         return {
             "format": "isocost-audit",
             "version": 1,
-            "cost": self.cost.to_dict(),
-            "threshold": self.threshold,
+            "question": self.question.to_dict(),
             "reading": self.tally.reading.to_dict(),
             "reading_notes": [
-                plain(one) for one in reading_notes(self.tally.reading, self.tally.groups)
+                str(one) for one in reading_notes(self.tally.reading, self.tally.groups)
             ],
             "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
             "overall": self.overall.to_dict(),
@@ -266,20 +252,12 @@ class Audit(Result):
             "equalized_odds_difference": finite_or_none(self.equalized_odds_difference),
             "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
             "feasibility": self.feasibility.to_dict(),
-            "verdict": self.verdict.to_dict(),
+            "verdict": self.advised.to_dict(),
             "compared": [to_json(group) for group in self.compared],
-            **self._handed_over_fields(),
+            **handed,
             "intervals": None if self.intervals is None else self.intervals.to_dict(),
             "advice": self.advice,
         }
-
-    def _handed_over_fields(self) -> dict[str, Any]:
-        """Who is missing in all other numbers; nothing if nobody was handed over."""
-        if not self.tally.handed_over:
-            return {}
-        shares = self.tally.shares_handed_over
-        listed = [[to_json(group), share] for group, share in shares.items()]
-        return {"handed_over": {"groups": listed, "overall": self.tally.share_handed_over}}
 
     def to_frame(self, what: str = "groups", *, backend: str | None = None) -> Any:
         """The numbers as a frame, in the library of the data.
@@ -335,7 +313,7 @@ class Audit(Result):
         return frame.set_index(names if len(names) > 1 else names[0])
 
     def _columns(self, records: Sequence[Measures]) -> Columns:
-        """What is printed, and more unless measures were chosen by name, with intervals."""
+        """The printed numbers with intervals, and more unless measures were chosen by name."""
         columns: Columns = {}
         usual = set(chosen_measures().shown)
         left_out = self.measures.keys() - set(self.shown)
@@ -378,30 +356,30 @@ class Audit(Result):
         names.append("all" if "all" not in names else "everybody")
         columns = [*self.groups.values(), self.overall]
         many = len(self.groups) > WIDEST
-        wide = {*DECISIVE, *(self.shown if len(self.shown) <= FEW else ())}
+        # The verdict rests on two numbers; few measures have their intervals in any table too.
+        wide = {"cost", "calibration_gap", *(self.shown if len(self.shown) <= 3 else ())}
+        titles = {
+            "n": "n",
+            **{name: self.measures[name].title for name in self.shown},
+            "cost": "cost",
+            "trivial_cost": "trivial cost",
+        }
         rows = [
             [title, *(_cell(name, m, not many or name in wide).rstrip() for m in columns)]
-            for name, title in self._shown().items()
+            for name, title in titles.items()
         ]
         if self.tally.handed_over:
             rows.insert(0, ["handed over", *(f"{share:.2%}" for share in self._handed_over())])
         header = ["", *names]
         return transposed(header, rows, "group") if many else (header, rows)
 
-    def _shown(self) -> dict[str, str]:
-        """The rows of the printed table, with the names people read."""
-        rows = {name: self.measures[name].title for name in self.shown}
-        return {"n": "n", **rows, "cost": "cost", "trivial_cost": "trivial cost"}
-
     def _handed_over(self) -> list[float]:
-        """The share of each group and of everybody that is handed over, if any is."""
-        if not self.tally.handed_over:
-            return []
+        """The share of each group and of everybody that is handed over."""
         shares = self.tally.shares_handed_over
         return [*(shares[group] for group in self.groups), self.tally.share_handed_over]
 
     def headline(self) -> str:
-        """What was audited, in a line."""
+        """A line that says what was audited."""
         level = f"; {self.confidence:.4g} intervals" if self.confidence else ""
         share = self.tally.share_handed_over
         gone = names_of(wholly_handed_over(self.tally)).values()
@@ -430,6 +408,13 @@ class Audit(Result):
                 f"Cost differs by {d.difference:.4f}{f' {_short(interval)}' if interval else ''}: "
                 f"{names[d.highest]} highest, {names[d.lowest]} lowest."
             )
+        adjusted = [name for name in self.shown if name.startswith("adjusted_")]
+        thin = [
+            name
+            for group, name in names.items()
+            if any(math.isnan(self.groups[group][each]) for each in adjusted)
+        ]
+        why = "too few of them where the others' scores are, or of the kind a rate is about"
         return [
             cost,
             f"Equalized odds difference: generalized {number_text(generalized)}, "
@@ -438,25 +423,14 @@ class Audit(Result):
             if math.isnan(ratio)
             else f"Selection rates: lowest over highest is {ratio:.3f} "
             "(EEOC 1978, a rule of thumb: 0.8).",
-            *self._thin(),
+            *([f"No adjusted rates for {listing(thin)}: {why}."] if thin else []),
         ]
-
-    def _thin(self) -> list[str]:
-        """Whose adjusted rates are not defined, if they are shown."""
-        adjusted = [name for name in self.shown if name.startswith("adjusted_")]
-        thin = [
-            name
-            for group, name in shown_names(self.groups).items()
-            if any(math.isnan(self.groups[group][each]) for each in adjusted)
-        ]
-        why = "too few of them where the others' scores are, or of the kind a rate is about"
-        return [f"No adjusted rates for {listing(thin)}: {why}."] if thin else []
 
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
         before = [wrapped(plain(one)) for one in (said.headline, said.next, *said.details)]
-        after = [wrapped(one) for one in (*self.summary(), *map(plain, said.notes))]
+        after = [wrapped(one) for one in (*self.summary(), *map(str, said.notes))]
         return "\n".join([*before, "", self.headline(), table, "", *after])
 
     def _repr_html_(self) -> str:
@@ -468,7 +442,7 @@ class Audit(Result):
         )
         more = "".join(
             f"<p style='max-width:50em'>{escape(text)}</p>"
-            for text in (*self.summary(), *(plain(one) for one in said.notes))
+            for text in (*self.summary(), *map(str, said.notes))
         )
         return (
             f"{verdict}<div style='overflow:auto;max-height:32em'>"
@@ -541,22 +515,23 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     reach = reach_of(tally.select(groups), question.among(groups))
     choice = chosen_measures(question.measures)
     rows, people = choice.rows, population_of(tally, question, groups)
-    columns = group_columns(tally, cost, rows, people)
+    columns = all_columns(tally, cost, rows, people)
     intervals = None
+    spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
     if question.confidence is not None:
-        intervals = intervals_of(tally, question, rows, people, reach)
-    inside = np.isin(np.arange(len(tally.groups)), [tally.index_of(group) for group in groups])
+        intervals = intervals_of(tally, question, rows, people, reach, columns)
+        spans = [*intervals.groups.values(), intervals.overall]
+    *each, overall = (
+        Measures({name: float(column[i]) for name, column in columns.items()}, own)
+        for i, own in enumerate(spans)
+    )
+    compared = [tally.index_of(group) for group in groups]
     result = Audit(
         question=question,
-        groups={
-            group: measures_at(columns, i, intervals.groups[group] if intervals else None)
-            for i, group in enumerate(tally.groups)
-        },
-        overall=measures_at(
-            overall_columns(tally, cost, rows, people), 0, intervals.overall if intervals else None
-        ),
+        groups=dict(zip(tally.groups, each, strict=True)),
+        overall=overall,
         disparities={
-            name: disparity(groups, column[inside])
+            name: disparity(groups, column[compared])
             for name, column in columns.items()
             if name not in ("n", "share")
         },
@@ -567,7 +542,17 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
         shown=choice.shown,
     )
     if warn and intervals and result.differs and not result.verdict.established:
-        warnings.warn(_uncertain(result, intervals), UncertainWarning, stacklevel=3)
+        low, high = intervals.disparities["cost"]
+        if len(groups) == 2:
+            low, high = intervals.differences["cost"]
+        text = SENTENCES["headline_few"]
+        if result.verdict.enough:
+            text = (
+                f"It is not established at {intervals.confidence:.0%} that costs differ: the "
+                f"largest difference is {result.disparity.difference:.4f}, with an interval from "
+                f"{low:.4f} to {high:.4f}."
+            )
+        warnings.warn(text, UncertainWarning, stacklevel=3)
     return result
 
 
@@ -591,16 +576,3 @@ def as_audit(subject: Audit | TallyLike, given: Mapping[str, Any]) -> Audit:
         got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
         raise UsageError(Problem("settings", "belong to the audit already", got, step))
     return subject
-
-
-def _uncertain(result: Audit, intervals: Intervals) -> str:
-    if not result.verdict.enough:
-        return SENTENCES["headline_few"]
-    low, high = intervals.disparities["cost"]
-    if len(result.compared) == 2:
-        low, high = intervals.differences["cost"]
-    return (
-        f"It is not established at {intervals.confidence:.0%} that costs differ: the largest "
-        f"difference is {result.disparity.difference:.4f}, with an interval from {low:.4f} to "
-        f"{high:.4f}."
-    )

@@ -10,42 +10,51 @@ For one group with base rate mu, generalized rates c_fp and c_fn, and a cost g =
 The paper's supplement has the same statements with constants twice as large: it bounds the two
 rates one by one and adds both errors, where their difference is known exactly.
 
-What two equal costs at once require is in :mod:`isocost.measures.two_costs`.  :func:`ratio_bound`
-is not in the paper: the bound of Camp (TMLR 2025) for monotone likelihood ratios between groups.
+Two costs at once.  On calibrated scores c_fp = mu/(1-mu) c_fn, so a cost is one number times c_fn:
+
+    g_t = k_t c_fn,t        k_t = a_t mu_t/(1-mu_t) + b_t > 0.
+
+Two costs can both be equal for all groups, with scores that are not perfect, exactly when the
+vectors (k_t) and (k'_t) are proportional.  Only costs for which they are not are *distinct*.
+The paper calls costs distinct when their constraints differ as functions of all four error
+rates; with that meaning its theorem fails, as "weighted:1,3" and "weighted:3,1" show.
+Calibration and two distinct costs are four linear equations in the four error rates of
+two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
+Among three groups or more all equations hold at once: a linear program, not the best of the pairs.
+
+Three results are not in the paper.  Equalizing one cost widens the difference in another exactly
+under the condition in :func:`trade_off`.  :func:`incompatible` gives the least difference of one of
+two costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone likelihood ratios.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
-from isocost.checks import check_amount, check_base_rate, check_unit
+import numpy as np
+
+from isocost.checks import check_amount, check_base_rate
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
-from isocost.groups import Group, beside_groups, names_of, shown_names
+from isocost.groups import Group, as_group, beside_groups, names_of, shown_names
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.feasibility import fitted_groups
-from isocost.measures.two_costs import (
-    SLACK,
-    CostComparison,
-    ImpossibilityBound,
-    Incompatible,
-    both_costs,
-    check_base_rates,
-    incompatible,
-)
+from isocost.measures.rates import by_group
 from isocost.question import Question, asks
 from isocost.result import Printed, Record, Result
-from isocost.tables import (
-    columns_from,
-    frame_of,
-    number_text,
-)
+from isocost.tables import columns_from, frame_of, number_text
 from isocost.tallies import Tally
+from isocost.typing import Floats
+from isocost.verdict.sentences import round_up
+
+SLACK = 1e-12
+"""Rounding error allowed in a number that meets a bound."""
 
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
@@ -60,8 +69,527 @@ PAIRS = (
 
 
 @dataclass(frozen=True)
+class CostComparison(Record):
+    """Two costs on the calibrated lines of the groups, side by side.
+
+    Attributes
+    ----------
+    cost, other : Cost
+        The costs.
+    base_rates : {group: float}
+        The share of positives.
+    k, other_k : {group: float}
+        The cost of calibrated scores per unit of c_fn, a mu/(1-mu) + b.
+
+    Examples
+    --------
+    >>> print(compare_costs("weighted:1,3", "weighted:3,1", {"a": 0.2, "b": 0.5}))
+    weighted:1,3 and weighted:3,1 are not distinct: calibrated scores that make one of them \
+equal for a and b make both equal.
+    Of calibrated scores a weighted cost is (fp + fn)(mu - E[h^2]): the ratio fp : fn cancels, \
+only the sum matters.
+    """
+
+    also = ("distinct",)
+
+    cost: Cost
+    other: Cost
+    base_rates: dict[Group, float]
+    k: dict[Group, float]
+    other_k: dict[Group, float]
+
+    @property
+    def ratios(self) -> dict[Group, float]:
+        """k'/k of each group; the costs are distinct when these differ."""
+        return {group: self.other_k[group] / k for group, k in self.k.items()}
+
+    @property
+    def distinct(self) -> bool:
+        """True if only perfect scores can be calibrated and have both costs equal."""
+        return _differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
+
+    def __str__(self) -> str:
+        text = (
+            "{} and {} are distinct: no calibrated scores but perfect ones make both equal for {}."
+            if self.distinct
+            else "{} and {} are not distinct: calibrated scores that make one of them equal for {} "
+            "make both equal."
+        ).format(self.cost, self.other, _joined(names_of(self.k).values()))
+        if self.cost.by_base_rate or self.other.by_base_rate:
+            text += (
+                "\nOf calibrated scores a weighted cost is (fp + fn)(mu - E[h^2]): the ratio "
+                "fp : fn cancels, only the sum matters."
+            )
+        return text
+
+
+def compare_costs(
+    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
+) -> CostComparison:
+    """Put two costs side by side on the calibrated lines of the groups.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        What an error costs.
+    base_rates : {group: float} or sequence of float
+        Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ...
+    """
+    cost, other = as_cost(cost), as_cost(other)
+    shares = check_base_rates(base_rates)
+    groups, mu = tuple(shares), np.array(list(shares.values()))
+    per_fnr = []
+    for each in (cost, other):
+        a, b = each.coefficients(groups, mu)
+        per_fnr.append(by_group(groups, a * mu / (1.0 - mu) + b))
+    return CostComparison(cost, other, shares, *per_fnr)
+
+
+def distinct(
+    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
+) -> bool:
+    """True if two costs cannot both be equal for scores that are calibrated and not perfect.
+
+    Then (k_t) and (k'_t) are not proportional; see :func:`compare_costs`, which also gives them.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> ic.distinct("fpr", "fnr", [0.2, 0.5])
+    True
+    >>> ic.distinct("fpr", "fnr", [0.5, 0.5])
+    False
+    >>> ic.distinct("weighted:1,3", "weighted:3,1", [0.2, 0.5])
+    False
+    """
+    return compare_costs(cost, other, base_rates).distinct
+
+
+def check_base_rates(base_rates: Any) -> dict[Group, float]:
+    """Check base rates, in whatever form they are given; return them by group."""
+    if not isinstance(base_rates, Mapping):
+        listed = isinstance(base_rates, Iterable) and not isinstance(base_rates, str)
+        base_rates = dict(enumerate(base_rates)) if listed else {}
+    if len(base_rates) < 2:
+        rule, got = "must be of at least two groups, to be compared", f"{len(base_rates)} of them"
+        step = 'use {"a": 0.2, "b": 0.5}, or a sequence of numbers'
+        raise UsageError(Problem("base_rates", rule, got, step))
+    return {
+        as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
+        for group, mu in base_rates.items()
+    }
+
+
+def _differ(k: Floats, other_k: Floats) -> bool:
+    """True if two vectors of positive numbers are more than rounding from proportional."""
+    # Each in its own unit first: costs may be in cents or in billions.
+    ratios = (other_k / other_k.max()) / (k / k.max())
+    return bool(ratios.max() > ratios.min() * (1.0 + SLACK))
+
+
+def _joined(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+@dataclass(frozen=True)
+class ImpossibilityBound(Record):
+    """Bounds of error rates when two costs are nearly equal and scores nearly calibrated.
+
+    Attributes
+    ----------
+    comparison : CostComparison
+        The costs, the base rates, and whether the costs are distinct.
+    cost_difference, gap : float
+        Largest allowed difference of each cost between groups, and calibration gap.
+    generalized_fpr, generalized_fnr : {group: float}
+        The bound of each rate; infinite if the costs are not distinct.
+    norm : float
+        ||A^-1|| max(gap/(1-mu_t), cost_difference), coarser than ``tight``.
+    paper : float
+        The paper's 16 M^3 D^4 max(2 gap/(1-mu_t), cost_difference); infinite above 1e308.
+    present : {group: (float, float)}
+        The error rates (c_fp, c_fn) there are now; empty when only base rates were given.
+    """
+
+    also = ("tight", "excluded")
+
+    comparison: CostComparison
+    cost_difference: float
+    gap: float
+    generalized_fpr: dict[Group, float]
+    generalized_fnr: dict[Group, float]
+    norm: float
+    paper: float
+    present: dict[Group, tuple[float, float]]
+
+    @property
+    def tight(self) -> float:
+        """The bound of every error rate of every group: the largest of them."""
+        return max(*self.generalized_fpr.values(), *self.generalized_fnr.values())
+
+    @property
+    def excluded(self) -> tuple[Group, ...]:
+        """The groups whose present error rates are too high for it."""
+        return tuple(
+            group
+            for group, (fp, fn) in self.present.items()
+            if fp > self.generalized_fpr[group] + SLACK or fn > self.generalized_fnr[group] + SLACK
+        )
+
+    def __str__(self) -> str:
+        if not self.comparison.distinct:
+            return f"{self.comparison}\nSo this bounds no error rate."
+        cost, other = self.comparison.cost, self.comparison.other
+        names = names_of(self.generalized_fpr)
+        within = f" within {self.cost_difference:g}" if self.cost_difference else ""
+        gaps = f"calibration gaps of at most {self.gap:.4g}" if self.gap else "calibrated scores"
+        lines = [
+            f"With {gaps}, {cost} and {other} can both be equal{within} for "
+            f"{_joined(names.values())} only if"
+        ]
+        for group, name in names.items():
+            most = self.generalized_fpr[group], self.generalized_fnr[group]
+            now = self.present.get(group)
+            was = ["", ""] if now is None else [f" (now {rate:.4f})" for rate in now]
+            fp, fn = (f"at most {round_up(x)}" if x < 1.0 else "of any size" for x in most)
+            lines.append(f"  {name}: generalized FPR {fp}{was[0]}, FNR {fn}{was[1]}")
+        if self.excluded:
+            lines.append(
+                f"The scores of {_joined(names[group] for group in self.excluded)} have higher "
+                "error rates: only scores with lower ones can do it."
+            )
+        elif self.present:
+            lines.append("The present error rates are within these bounds, which rule nothing out.")
+        return "\n".join(lines)
+
+
+def impossibility_bound(
+    cost: CostLike,
+    other: CostLike,
+    base_rates: Mapping[Group, float] | Iterable[float],
+    cost_difference: float = 0.0,
+    gap: float = 0.0,
+) -> ImpossibilityBound:
+    """Bound the error rates of scores that nearly satisfy calibration and two equal costs.
+
+    For two groups let q = (c_fp,1, c_fn,1, c_fp,2, c_fn,2) and
+
+        A = [1, -mu_1/(1-mu_1), 0, 0]          |A q| <= v = [gap/(1-mu_1)]
+            [0, 0, 1, -mu_2/(1-mu_2)]                       [gap/(1-mu_2)]
+            [a_1, b_1, -a_2, -b_2]                          [cost_difference]
+            [a'_1, b'_1, -a'_2, -b'_2]                      [cost_difference]
+
+    Then q_i <= sum over j of |A^-1|_ij v_j, which some scores attain unless one of the other
+    rates would be negative there.  det A = 0 exactly when the costs are not distinct; then
+    nothing is bounded.  The norm ||A^-1||_inf max v, and the paper's 16 M^3 D^4 in place
+    of ||A^-1||_inf and 2 gap in place of gap, are given beside it.
+
+    With more than two groups each rate is maximized under the constraints of all groups at once,
+    by a linear program.  Only ``norm`` and ``paper`` are then the best of the pairs.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        What an error costs.
+    base_rates : {group: float} or sequence of float
+        Strictly between 0 and 1, for two groups or more.
+    cost_difference : float
+        How far each of the two costs may differ between any two groups.
+    gap : float
+        How large the calibration gap of any group may be.
+
+    Notes
+    -----
+    M is the largest absolute value in A and D the common denominator of its entries, read as
+    the simplest fractions that round to them.
+
+    Examples
+    --------
+    >>> bound = impossibility_bound("fpr", "fnr", {"a": 0.2, "b": 0.5}, 0.01, 0.01)
+    >>> round(bound.tight, 4), round(bound.norm, 4), bound.paper
+    (0.07, 0.1067, 163.84)
+    """
+    comparison = compare_costs(cost, other, base_rates)
+    difference = check_amount("cost_difference", cost_difference)
+    gap = check_amount("gap", gap)
+    groups = tuple(comparison.base_rates)
+    best = np.full((len(groups), 4), np.inf)
+    for pair in combinations(range(len(groups)), 2):
+        indices = list(pair)
+        own = _pair_bounds(comparison, indices, difference, gap)
+        best[indices] = np.minimum(best[indices], own)
+    if len(groups) > 2 and np.isfinite(best).any():
+        best[:, :2] = np.minimum(best[:, :2], _joint_bounds(comparison, difference, gap))
+    fp, fn, norm, paper = best.T
+    return ImpossibilityBound(
+        comparison=comparison,
+        cost_difference=difference,
+        gap=gap,
+        generalized_fpr=by_group(groups, fp),
+        generalized_fnr=by_group(groups, fn),
+        norm=float(norm.max()),
+        paper=float(paper.max()),
+        present={},
+    )
+
+
+def both_costs(
+    tally: Tally,
+    cost: CostLike,
+    other: CostLike,
+    cost_difference: float = 0.0,
+    gap: float = 0.0,
+) -> ImpossibilityBound:
+    """Bound the error rates of a tally whose two costs are nearly equal and which is calibrated.
+
+    See :func:`impossibility_bound`; the present error rates are shown beside the bounds, and no
+    bound is above 1 unless it is infinite.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> print(both_costs(compas(), "fpr", "fnr", cost_difference=0.01, gap=0.02))
+    With calibration gaps of at most 0.02, fpr and fnr can both be equal within 0.01 for \
+African-American and Caucasian only if
+      African-American: generalized FPR at most 0.1931 (now 0.4475), FNR at most 0.2212 (now 0.4369)
+      Caucasian: generalized FPR at most 0.1831 (now 0.3600), FNR at most 0.2312 (now 0.5263)
+    The scores of African-American and Caucasian have higher error rates: only scores with lower \
+ones can do it.
+    """
+    groups = fitted_groups(tally)
+    tally = tally.select(groups)
+    cost, other = as_cost(cost).among(groups), as_cost(other).among(groups)
+    sums = tally.totals
+    base_rates = by_group(tally.groups, rates.base_rate(sums))
+    bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
+    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
+    now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
+    most = 1.0 if bound.comparison.distinct else math.inf
+    return replace(
+        bound,
+        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
+        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
+        present=dict(zip(tally.groups, now, strict=True)),
+    )
+
+
+def _pair_bounds(
+    comparison: CostComparison, pair: list[int], difference: float, gap: float
+) -> Floats:
+    """For each group of a pair: the bounds of c_fp and c_fn, the norm's and the paper's."""
+    k, other_k = (np.array(list(v.values())) for v in (comparison.k, comparison.other_k))
+    if not _differ(k[pair], other_k[pair]):
+        return np.full((2, 4), np.inf)
+    mu = np.array(list(comparison.base_rates.values()))
+    A = _constraints(comparison, mu, pair)
+    # Rows may differ by any power of ten; the inverse is found where they do not.
+    size = np.abs(A).max(axis=1)
+    inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
+    allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
+    doubled = max(2.0 * allowed[0], 2.0 * allowed[1], difference)
+    norm = float(inverse.sum(axis=1).max() * allowed.max())
+    paper = _paper_constant(A) * doubled if doubled else 0.0
+    each = (inverse @ allowed).reshape(2, 2)
+    return np.column_stack([each, np.full(2, norm), np.full(2, paper)])
+
+
+def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> Floats:
+    """For each group the largest c_fp and c_fn that meet the constraints of all groups."""
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    n, none = len(groups), np.zeros((len(groups), 2))
+    one = np.eye(n)
+    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
+    from scipy.optimize import linprog
+
+    line = np.hstack([one, -np.diag(mu / (1.0 - mu)), none])
+    rows, limits = [line, -line], [np.tile(gap / (1.0 - mu), 2)]
+    for i, cost in enumerate((comparison.cost, comparison.other)):
+        a, b = cost.coefficients(groups, mu)
+        size = max(a.max(), b.max())  # costs may be in cents or in billions
+        above = np.hstack([np.diag(a / size), np.diag(b / size), none])
+        above[:, 2 * n + i] = -1.0
+        rows += [above, -above]
+        limits += [np.full(n, difference / size), np.zeros(n)]
+    A, v = np.vstack(rows), np.concatenate(limits)
+    largest = []
+    for rate in range(2 * n):
+        aim = np.zeros(2 * n + 2)
+        aim[rate] = -1.0
+        solution = linprog(aim, A, v, method="highs")
+        largest.append(-float(solution.fun) if solution.success else np.inf)
+    return np.array(largest).reshape(2, n).T
+
+
+def _constraints(comparison: CostComparison, mu: Floats, pair: list[int]) -> Floats:
+    """The paper's matrix A."""
+    groups = tuple(comparison.base_rates)
+    odds = mu[pair] / (1.0 - mu[pair])
+    rows = [[1.0, -odds[0], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[1]]]
+    for cost in (comparison.cost, comparison.other):
+        a, b = cost.coefficients(groups, mu)
+        first, second = pair
+        rows.append([a[first], b[first], -a[second], -b[second]])
+    return np.array(rows)
+
+
+def _paper_constant(matrix: Floats) -> float:
+    """16 M^3 D^4, infinite where a float cannot hold it."""
+    entries = [_simplest(value) for value in np.abs(matrix).ravel().tolist()]
+    common = math.lcm(*(entry.denominator for entry in entries))
+    try:
+        return float(16 * max(entries) ** 3 * common**4)
+    except OverflowError:
+        return math.inf
+
+
+def _simplest(value: float) -> Fraction:
+    """The fraction with a small denominator that a float was rounded from, or the float."""
+    exact = Fraction(value)
+    for digits in (3, 6, 9):
+        near = exact.limit_denominator(10**digits)
+        if abs(near - exact) <= abs(exact) * Fraction(1, 2**50):
+            return near
+    return exact
+
+
+class TradeOff(NamedTuple):
+    """The difference in another cost, before and after one cost is made equal."""
+
+    before: float
+    after: float
+
+    @property
+    def widens(self) -> bool:
+        """True if the difference grows."""
+        return self.after > self.before
+
+
+def trade_off(
+    cost: CostLike,
+    other: CostLike,
+    base_rates: Mapping[Group, float] | Iterable[float],
+    costs: Iterable[float],
+) -> TradeOff:
+    """The difference in another cost once one is made equal, for two calibrated groups.
+
+    Let r = k'/k of each group (see :func:`compare_costs`), and let group 2, which costs less, be
+    brought to the cost of group 1: g_2 < g_1.  The other cost is r g, so its difference goes from
+    |r_1 g_1 - r_2 g_2| to g_1 |r_1 - r_2|, and
+
+        it grows if and only if   r_2 (g_1 + g_2) / 2 > r_1 g_1.
+
+    For "fnr" and "fpr" r is the odds of the base rate.  So if the false-negative rates are made
+    equal, the difference in false-positive rates grows only where the changed group has the
+    higher base rate, by more than the rates themselves differ.  Section 6 of the paper says that
+    it grows necessarily.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        The cost that is made equal, and the one that is looked at.
+    base_rates : {group: float} or sequence of float
+        Of the two groups.
+    costs : sequence of float
+        The cost of each group, in the same order.
+
+    Examples
+    --------
+    >>> result = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
+    >>> round(result.before, 3), round(result.after, 4), result.widens
+    (0.327, 0.0165, False)
+    """
+    comparison = compare_costs(cost, other, base_rates)
+    ratios, now = (
+        np.array(list(comparison.ratios.values())),
+        [check_amount("cost", c) for c in costs],
+    )
+    if len(ratios) != 2 or len(now) != 2:
+        rule, step = "must be of two groups", "compare two groups at a time"
+        got = f"{len(ratios)} base rates and {len(now)} costs"
+        raise UsageError(Problem("base_rates, costs", rule, got, step))
+    before = abs(ratios[0] * now[0] - ratios[1] * now[1])
+    return TradeOff(float(before), float(max(now) * abs(ratios[0] - ratios[1])))
+
+
+@dataclass(frozen=True)
+class Incompatible(Record):
+    """Two costs, and by how much one of them must differ between the groups.
+
+    Attributes
+    ----------
+    comparison : CostComparison
+        The costs, and whether they are distinct.
+    least : float
+        The smallest number within which both costs can be brought: withholding scores can reach
+        it, and no calibrated scores with at least the present error rates can fall below it.
+    paper : float
+        The same from the paper's theorem, (largest error rate) / (16 M^3 D^4).
+    """
+
+    comparison: CostComparison
+    least: float
+    paper: float
+
+
+def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
+    """The least difference of one of two costs, if no score gets better.
+
+    Calibrated scores with no lower errors lie between the present point (c_fp, c_fn) of a group
+    and its trivial one (mu, 1-mu), a share x_t of the way; withholding the share x_t gets there.
+    Both costs are linear in x, so the least of max(difference, difference') is a linear program,
+    for any number of groups at once.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> result = incompatible(compas(), "fpr", "fnr")
+    >>> round(result.least, 4), result.paper < 1e-6
+    (0.0886, True)
+    """
+    from scipy.optimize import linprog
+
+    sums, groups = tally.totals, tally.groups
+    mu, c_fp, c_fn = (
+        f(sums) for f in (rates.base_rate, rates.generalized_fpr, rates.generalized_fnr)
+    )
+    comparison = compare_costs(cost, other, by_group(groups, mu))
+    n, rows, limits = len(groups), [], []
+    coefficients = [each.coefficients(groups, mu) for each in (comparison.cost, comparison.other)]
+    size = float(np.max(coefficients))  # costs may be in cents or in billions
+    # The variables are the share x of each group, the lowest of each cost, and the difference.
+    for i, (a, b) in enumerate(coefficients):
+        now, trivial = (a * c_fp + b * c_fn) / size, (a * mu + b * (1.0 - mu)) / size
+        at_least = np.hstack([np.diag(now - trivial), np.zeros((n, 3))])
+        at_least[:, n + i] = 1.0
+        at_most = -at_least
+        at_most[:, n + 2] = -1.0
+        rows += [at_least, at_most]
+        limits += [now, -now]
+    aim = np.append(np.zeros(n + 2), 1.0)
+    solution = linprog(
+        aim,
+        np.vstack(rows),
+        np.concatenate(limits),
+        bounds=[(0.0, 1.0)] * n + [(None, None)] * 2 + [(0.0, None)],
+        method="highs",
+    )
+    pairs = [list(pair) for pair in combinations(range(n), 2)]
+    paper = max(
+        (
+            float(max(c_fp[p].max(), c_fn[p].max()))
+            / _paper_constant(_constraints(comparison, mu, p))
+        )
+        if _differ(*(np.array(list(k.values()))[p] for k in (comparison.k, comparison.other_k)))
+        else 0.0
+        for p in pairs
+    )
+    return Incompatible(comparison, size * max(0.0, float(solution.fun)), paper)
+
+
+@dataclass(frozen=True)
 class Bound:
-    """The same bound twice: with the best constant, and with the paper's."""
+    """A bound with the best constant, and with the paper's."""
 
     sharp: float
     paper: float
@@ -69,7 +597,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class ErrorDrop:
-    """By how much each error rate can fall while the cost does not; see :func:`drop_of`."""
+    """Largest fall of each error rate while the cost does not fall; see :func:`drop_of`."""
 
     generalized_fpr: Bound
     generalized_fnr: Bound
@@ -81,23 +609,6 @@ class RateRange:
 
     generalized_fpr: tuple[float, float]
     generalized_fnr: tuple[float, float]
-
-
-def linearity_residual(base_rate: float, generalized_fpr: float, generalized_fnr: float) -> float:
-    """How far a group is from its calibrated line, mu c_fn - (1-mu) c_fp.
-
-    It equals mu - E[h] for any scores whatever, because E[(1-h) y] - E[h (1-y)] = E[y] - E[h].
-    Its absolute value is a lower bound of the calibration gap that needs no binning.
-
-    Examples
-    --------
-    >>> round(linearity_residual(0.3936, 0.3600, 0.5263), 4)  # mean score 0.4047
-    -0.0112
-    """
-    mu = check_base_rate(base_rate)
-    c_fp = check_unit("generalized_fpr", generalized_fpr)
-    c_fn = check_unit("generalized_fnr", generalized_fnr)
-    return mu * c_fn - (1.0 - mu) * c_fp
 
 
 def linearity_bound(gap: float) -> Bound:
@@ -117,7 +628,7 @@ def linearity_bound(gap: float) -> Bound:
 
 
 def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
-    """By how much other scores can have a lower error rate without a lower cost a c_fp + b c_fn.
+    """The largest fall of each error rate without a lower cost a c_fp + b c_fn.
 
     Let h and h' be scores of one group, both with a calibration gap of at most ``gap``, and let
     h' cost at least as much as h.  Then, with T the trivial cost,
@@ -169,18 +680,14 @@ def range_at(value: float, a: float, b: float, mu: float, gap: float) -> RateRan
         raise UsageError(Problem("value", rule, repr(value), step))
     # At the largest cost there is one residual left, and rounding may swap its two limits.
     low, high = min(low, high), max(low, high)
-    fp = [_clip((mu * value - b * r) / trivial) for r in (high, low)]
-    fn = [_clip(((1.0 - mu) * value + a * r) / trivial) for r in (low, high)]
+    fp = np.clip([(mu * value - b * r) / trivial for r in (high, low)], 0.0, 1.0).tolist()
+    fn = np.clip([((1.0 - mu) * value + a * r) / trivial for r in (low, high)], 0.0, 1.0).tolist()
     return RateRange((fp[0], fp[1]), (fn[0], fn[1]))
-
-
-def _clip(rate: float) -> float:
-    return min(1.0, max(0.0, rate))
 
 
 @dataclass(frozen=True)
 class RatioBound(Record):
-    """How far apart error rates of decisions are, if the likelihood ratio of groups is monotone.
+    """Least ratios of error rates of decisions, if the likelihood ratio of groups is monotone.
 
     It is the ratio of the densities of scores in the two groups, not that of positives and
     negatives, which rises for all calibrated scores.
@@ -254,7 +761,7 @@ def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBou
 
 @dataclass(frozen=True)
 class GroupBounds(Record):
-    """What is proved about one group.
+    """Statements proved about one group.
 
     Attributes
     ----------
@@ -295,7 +802,7 @@ class GroupBounds(Record):
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Result):
-    """What the paper's theorems say about a tally.
+    """The paper's theorems about a tally.
 
     Attributes
     ----------
@@ -355,7 +862,7 @@ class Bounds(Result):
         return header, rows
 
     def headline(self) -> str:
-        """What was proved, in a line."""
+        """A line that says what was proved."""
         return f"What the theorems prove, cost {self.cost}"
 
     def printed(self) -> list[Printed]:
@@ -396,7 +903,7 @@ def bounds(
     cost_difference: float = 0.0,
     gap: float | None = None,
 ) -> Bounds:
-    """What the paper's theorems prove about a tally, with the best constants.
+    """Apply the paper's theorems to a tally, with the best constants.
 
     Parameters
     ----------
@@ -432,7 +939,7 @@ def bounds(
     cost = question.cost
     cost_difference = check_amount("cost_difference", cost_difference)
     gap = None if gap is None else check_amount("gap", gap)
-    compared = fitted_groups(tally)
+    compared = fitted_groups(tally, question.min_group)
     some, groups = tally.select(compared), _each_group(tally, cost)
     # A cost per group has no hash.
     usual = [cost, *(one for one in map(as_cost, USUAL) if one != cost)]

@@ -1,4 +1,4 @@
-"""How far scores are from meaning what they say.
+"""Calibration: the distance of scores from the share of positives among people who have them.
 
 The calibration gap is the sum over levels p of ``P(h = p) |P(y = 1 | h = p) - p|``.  With
 continuous scores it has to be estimated, and there is no one right way; this module has four, and
@@ -54,20 +54,12 @@ there is no fit: it would depend on where logits are cut."""
 STEPS, CONVERGED = 60, 1e-11
 """Newton steps of a logistic fit, and the last one's size."""
 
-STEEPEST = 1e3
-"""A slope beyond this means that scores separate the labels: there is no finite one."""
-
 
 @dataclass(frozen=True)
 class Levels:
-    """People at the same score, or in the same fine bin: what the estimators work on.
+    """People at the same score, or in the same fine bin: the input of the estimators.
 
-    Attributes
-    ----------
-    position : array
-        The score of each level, sorted or not.
-    w, wy, wh, w2 : arrays
-        Sums of weights, of weighted labels, of weighted scores, and of squared weights.
+    Arrays of scores, sorted or not, and of sums of w, w y, w h and w^2.
     """
 
     position: Floats
@@ -164,6 +156,8 @@ def gap_smooth(levels: Levels) -> float:
     Reflecting at both ends makes the smoothing a product in the frequencies of the
     mirrored residuals, so one trial of s costs one short Fourier transform.
     """
+    from scipy.optimize import brentq
+
     residual = _spread(levels.position, (levels.wy - levels.wh) / levels.total)
     spectrum = np.fft.rfft(np.concatenate([residual, residual[::-1]]))
     frequency = np.arange(len(spectrum)) * math.pi
@@ -172,7 +166,10 @@ def gap_smooth(levels: Levels) -> float:
         damped = spectrum * np.exp(-0.5 * (bandwidth * frequency) ** 2)
         return float(np.abs(np.fft.irfft(damped, 2 * _GRID)[:_GRID]).sum())
 
-    return _fixed_point(smoothed)
+    start = smoothed(0.0)
+    if start <= _TAIL:
+        return start
+    return float(brentq(lambda x: smoothed(x) - x, 0.0, 1.0, xtol=_TAIL))
 
 
 def _spread(position: Floats, mass: Floats) -> Floats:
@@ -185,16 +182,6 @@ def _spread(position: Floats, mass: Floats) -> Floats:
     upper = cell - low
     below, above = np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
     return add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
-
-
-def _fixed_point(function: Callable[[float], float]) -> float:
-    """Where a falling function of [0, 1] meets its argument."""
-    from scipy.optimize import brentq
-
-    start = function(0.0)
-    if start <= _TAIL:
-        return start
-    return float(brentq(lambda x: function(x) - x, 0.0, 1.0, xtol=_TAIL))
 
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:
@@ -213,16 +200,12 @@ def _equal_mass_bins(levels: Levels, bins: int) -> Ints:
     return np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)[level]
 
 
-PRIOR_ROWS = 4.0
-"""So many rows of variance h (1 - h) are added to each part of the score range, whose few rows may
-all have the same label by chance."""
-
 SMOOTH_CELLS, SMOOTH_POINTS, SMOOTH_DRAWS = 64, 32, 400
-"""The smooth gap, which costs most, has so many cells, points where it is read off, and draws."""
+"""Cells of the smooth gap, which costs most, points where it is read off, and draws."""
 
 
 def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """What each gap is an absolute sum of, and how chance moves it.
+    """The terms that each gap is an absolute sum of, and their noise.
 
     A gap is the sum over parts of the score range of |r|, r = sum w (y - h) / sum w over the part.
     By chance r varies with variance sum w^2 (y - h)^2 / (sum w)^2 - r^2 sum w^2 / (sum w)^2.
@@ -254,7 +237,7 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
 
 
 def bin_noise(levels: Levels, draws: Floats) -> tuple[Floats, Floats]:
-    """The same for the gap over bins of equal width only."""
+    """The terms and the noise of the gap over bins of equal width only."""
     residual, error = _residuals(levels, _equal_width_bins(levels, DEFAULT_BINS), DEFAULT_BINS)
     return residual, draws[:, :DEFAULT_BINS] * error
 
@@ -274,14 +257,15 @@ def _residuals(levels: Levels, index: Ints, parts: int) -> tuple[Floats, Floats]
         )
     )
     rows = np.divide(w**2, own_w2, out=np.zeros(parts), where=own_w2 > 0)
-    weight = rows / (rows + PRIOR_ROWS)
+    # Few rows may all have the same label by chance: four rows of variance h (1 - h) are added.
+    weight = rows / (rows + 4.0)
     residual = sums / levels.total
     variance = weight * seen + (1.0 - weight) * expected - residual**2 * w2.sum()
     return residual, np.sqrt(np.maximum(variance, 0.0)) / levels.total
 
 
 def _kernel(bandwidth: float) -> Floats:
-    """How a Gaussian reflected at 0 and 1 spreads each cell over equal parts of [0, 1].
+    """The shares of each cell in equal parts of [0, 1], by a Gaussian reflected at 0 and 1.
 
     The middles of the cells and the cuts between the parts lie on one lattice, so that few
     distances occur and each is looked up.
@@ -345,7 +329,8 @@ def _recalibrated(people: People, slope: bool) -> Fit | None:
         beta = beta + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < CONVERGED:
             break
-    if not np.abs(beta).max() < STEEPEST or np.abs(step).max() >= 1e-6:
+    # With a steeper slope, scores separate the labels: there is no finite one.
+    if not np.abs(beta).max() < 1e3 or np.abs(step).max() >= 1e-6:
         return None
     moves = np.linalg.solve(information, design) * (y - p) / people.total
     return Fit(beta, moves)

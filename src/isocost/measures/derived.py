@@ -33,17 +33,10 @@ from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
-"""Of the derivative along the imaginary axis, which has no rounding error."""
+"""Step of derivatives along the imaginary axis, which have no rounding error."""
 
 RISK_BINS = 20
 """Parts of the range of scores, each with about as many people, in which groups are compared."""
-
-THIN = 5
-"""A part in which a group has fewer rows is too thin to compare it there."""
-
-MOST_THIN = 0.05
-"""How much of everybody on a side of the threshold may be in parts that are too thin; with more
-there is no adjusted rate."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +64,8 @@ UNDEFINED = Estimated(math.nan, math.nan, 0.0)
 class People:
     """Rows, or cells of rows, of one group or of everybody.
 
-    Attributes
-    ----------
-    label, level : array of int
-        The level is the rank of the score: equal for tied rows.
-    selected : array of bool
-        Whether the score is at or above the threshold.
-    n, w, w2, wh, wh2 : arrays
-        Rows, and sums of w, w^2, w h and w h^2.
+    The level is the rank of the score, equal for tied rows; ``selected`` is true for scores at or
+    above the threshold; the others are numbers of rows, and sums of w, w^2, w h and w h^2.
     """
 
     label: Ints
@@ -140,22 +127,20 @@ class People:
 
 @dataclass(frozen=True)
 class GroupedPeople:
-    """Everybody, by group: what a derived measure looks at.
+    """Everybody, by group, for measures that are not plain means.
 
     Attributes
     ----------
     of : callable
         The people of a group by its index, or everybody for None; see :meth:`people`.
     levels : int
-        How many levels of the score there are.
+        Number of levels of the score.
     threshold : float
-        From which people are selected.
+        Scores at or above it are selected.
     candidates : tuple of int
-        The groups that others may be compared with: those that are large enough.
+        Groups that are large enough for others to be compared with.
     reference : int or None
         The group that others are compared with, if the caller named one.
-    kept : dict
-        What was computed so far; see :meth:`once`.
     """
 
     of: Callable[[int | None], People]
@@ -166,7 +151,7 @@ class GroupedPeople:
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """What several measures need, computed once."""
+        """A value that several measures need, computed when first asked for."""
         if key not in self.kept:
             self.kept[key] = compute()
         return self.kept[key]
@@ -198,7 +183,7 @@ class GroupedPeople:
         return cls(lambda _: people, len(scores), threshold, (0,))
 
     def people(self, group: int | None) -> People:
-        """Those of a group, or everybody."""
+        """The people of a group, or everybody."""
         own: People = self.once(("people", group), lambda: self.of(group))
         return own
 
@@ -227,16 +212,7 @@ class GroupedPeople:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums of a group by kind, for formulas.
-
-    Attributes
-    ----------
-    w, wh, wh2 : arrays (4, ...)
-        The sums of w, w h and w h^2 of true negatives, false positives, false negatives and true
-        positives.
-    threshold : float
-        From which people are selected.
-    """
+    """Sums of w, w h and w h^2 of a group, arrays (4, ...) by kind of people, for formulas."""
 
     w: Any
     wh: Any
@@ -256,10 +232,7 @@ Formula = Callable[[Totals], Any]
 def of_sums(
     formula: Formula, counts: bool, population: GroupedPeople, group: int | None
 ) -> Estimated:
-    """A smooth formula of sums by kind, with what each sum moves it by.
-
-    ``counts`` says whether it depends on decisions alone, not on scores.
-    """
+    """A smooth formula of sums by kind; ``counts`` if it depends on decisions alone."""
     people = population.people(group)
     columns = (people.w, people.wh, people.wh2)
     sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.total
@@ -272,29 +245,21 @@ def of_sums(
     if not math.isfinite(value):
         return UNDEFINED
     if counts and not slopes[len(KINDS) :].any():
-        return Estimated(value, _error_of_counts(formula, population, sums[0], people), people.rows)
+        # With one more row of each kind (Agresti and Coull 1998): without, a rate of 0 or 1 of a
+        # few people would be taken for certain.
+        rows = people.rows + len(KINDS)
+        more = (sums[0] * people.rows + 1.0) / rows
+        steps = more[:, None] + 1j * STEP * np.eye(len(KINDS))
+        none = np.zeros_like(steps)
+        slopes = np.imag(formula(Totals(steps, none, none, population.threshold))) / STEP
+        # What a row adds to the formula has mean 0 over the rows.
+        error = math.sqrt(float((more * slopes**2).sum()) / rows)
+        return Estimated(value, error, people.rows)
     if not np.isfinite(slopes).all():
         return Estimated(value, 0.0, people.rows)
     one, line, square = slopes.reshape(sums.shape)[:, people.kind]
     moves = one + line * people.score + square * people.wh2 / people.w
     return Estimated(value, math.sqrt(people.variance(moves / people.total)), people.rows)
-
-
-def _error_of_counts(
-    formula: Formula, population: GroupedPeople, shares: Floats, people: People
-) -> float:
-    """The standard error of a formula of decisions, with one more row of each kind.
-
-    Without these (Agresti and Coull 1998), a rate of 0 or 1 of a few people would be taken for
-    certain.
-    """
-    rows = people.rows
-    more = (shares * rows + 1.0) / (rows + len(KINDS))
-    steps = more[:, None] + 1j * STEP * np.eye(len(KINDS))
-    none = np.zeros_like(steps)
-    slopes = np.imag(formula(Totals(steps, none, none, population.threshold))) / STEP
-    # What a row adds to the formula has mean 0 over the rows.
-    return math.sqrt(float((more * slopes**2).sum()) / (rows + len(KINDS)))
 
 
 def f1(sums: Totals) -> Any:
@@ -401,7 +366,12 @@ def net_benefit_curve(
     """
     chosen = () if thresholds is None else check_numbers("thresholds", thresholds)
     tally = as_tally(tally, reading, *chosen)
-    t = _edges(tally) if thresholds is None else np.unique(chosen)
+    t = np.unique(chosen)
+    if thresholds is None:
+        # The edge nearest to each hundredth part of the range of scores.
+        inner = tally.grid.cuts[1:-1]
+        steps = tally.grid.cuts[tally.cells.bin.max() + 1] * np.arange(1, 101)[:, None] / 100.0
+        t = np.unique(inner[np.abs(inner - steps).argmin(axis=1)])
     first = [tally.grid.first_bin(float(edge), "thresholds") for edge in t]
     cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
     index = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
@@ -423,19 +393,11 @@ def net_benefit_curve(
     return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows)
 
 
-def _edges(tally: Tally) -> Floats:
-    """The edge nearest to each hundredth part of the range of scores."""
-    inner = tally.grid.cuts[1:-1]
-    highest = float(tally.grid.cuts[tally.cells.bin.max() + 1])
-    steps = highest * np.arange(1, 101)[:, None] / 100.0
-    return np.unique(inner[np.abs(inner - steps).argmin(axis=1)])
-
-
 def area(positives: Floats, negatives: Floats) -> Estimated:
     """The chance that a positive has a higher score than a negative, ties counting half.
 
     Both are sums of w and of w^2 by level, arrays (2, levels).  Within a bin all pairs count as
-    ties, so it is off by at most half the share of pairs in the same bin; see :func:`area_bound`.
+    ties, so it is off by at most half the share of pairs in the same bin.
     """
     totals = positives[0].sum(), negatives[0].sum()
     if not min(totals) > 0.0:
@@ -453,12 +415,6 @@ def area(positives: Floats, negatives: Floats) -> Estimated:
     )
     rows = min(w.sum() ** 2 / w2.sum() for w, w2 in (positives, negatives))
     return Estimated(value, math.sqrt(variance), float(rows))
-
-
-def area_bound(population: GroupedPeople, group: int | None = None) -> float:
-    """How far an area may be off because of bins: half the share of pairs that share a bin."""
-    below, above = population.weights(group)[0]
-    return float((below / below.sum() * above / above.sum()).sum()) / 2.0
 
 
 def auc(population: GroupedPeople, group: int | None) -> Estimated:
@@ -558,7 +514,7 @@ def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
 
 
 def _risk_parts(population: GroupedPeople) -> Ints:
-    """Which part of the range of scores each level is in; no part lies on both sides."""
+    """The part of the range of scores that each level is in; no part lies on both sides."""
     everybody, spread = population.people(None), population.spread()
     middle = np.cumsum(spread) - spread / 2.0
     part = np.minimum((middle * RISK_BINS).astype(np.intp), RISK_BINS - 1)
@@ -567,7 +523,7 @@ def _risk_parts(population: GroupedPeople) -> Ints:
 
 
 def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | None:
-    """What to multiply a group's weights by, to give it everybody's distribution of risk.
+    """Factors of a group's weights that give it everybody's distribution of risk.
 
     The range of scores is cut into 20 parts that hold about as many people, and at the threshold.
     Parts in which the group has fewer than 5 rows are left out; None if these hold more than 5 %
@@ -578,9 +534,9 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
     size = 2 * RISK_BINS
     wanted = add_up(part, population.spread(), size)
     own = add_up(part[people.level], people.w, size) / people.total
-    thick = add_up(part[people.level], people.n, size) >= THIN
+    thick = add_up(part[people.level], people.n, size) >= 5
     for side in (slice(RISK_BINS), slice(RISK_BINS, None)):
-        if wanted[side][~thick[side]].sum() > MOST_THIN * wanted[side].sum():
+        if wanted[side][~thick[side]].sum() > 0.05 * wanted[side].sum():
             return None
     factor = np.divide(wanted, own, out=np.zeros(size), where=thick & (own > 0))
     return np.asarray(factor[part[people.level]])

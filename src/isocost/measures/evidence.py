@@ -1,4 +1,4 @@
-"""What a rule promises as claims about differences of means, and the evidence against them.
+"""Claims about differences of means that a rule promises, and the evidence against them.
 
 The means are of independent rows with values x in [0, 1], of which each period brings n more.  For
 D = sum_s k_s E[x_s] over streams s, and the claim that D is at most d in every period,
@@ -25,7 +25,7 @@ import numpy as np
 from isocost.cells import KINDS, SUMS, Sums
 from isocost.costs import Cost
 from isocost.groups import Group
-from isocost.measures.margins import Interval
+from isocost.measures.intervals import Interval
 from isocost.measures.measure import Measure
 from isocost.measures.table import BIAS, MEASURES, OVERALL, cost_row
 from isocost.result import Record
@@ -33,22 +33,16 @@ from isocost.tallies import Tally
 from isocost.typing import Floats
 
 EFFECTS = 0.005 * 2.0 ** np.arange(7)
-"""How far beyond the limit the truth may be; evidence grows fastest near the right one."""
-
-BOLDEST = 0.5
-"""The largest argument of psi; it has a pole at 1."""
-
-_STEPS = 24
-"""How often an interval is halved: to about 1e-7."""
+"""Distances of the truth beyond the limit; evidence grows fastest near the right one."""
 
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
 
 HANDED_OVER = "handed_over"
-"""What a claim about the share of people without a score is called."""
+"""The kind of a claim about the share of people without a score."""
 
 WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
-"""What a stream of rows can be made of: it needs squares of what a row adds."""
+"""Numbers that a stream of rows can be made of: it needs squares of what a row adds."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +76,14 @@ class Stream:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of D after each period.
+    """Evidence about D = constant + the means of some streams, after each period.
 
     Attributes
     ----------
-    streams, constant
-        What D is made of.
     estimate, running : array (periods,)
         D in each period and in all periods so far; NaN where a stream has no rows.
     weight, price : array (periods, effects)
-        L_t, and what is subtracted for chance.
+        L_t, and the amount that is subtracted for chance.
     limits : (low, high)
         The smallest and largest possible D.
     """
@@ -126,7 +118,7 @@ class Evidence:
         return self.constant + float(sum(k * total / n for k, total, n in parts))
 
     def interval(self, error: float, now: int) -> Interval:
-        """Where D lies after period ``now``, if it has been the same in all periods.
+        """The interval of D after period ``now``, if it has been the same in all periods.
 
         The intervals after all periods hold it together with a chance of at least 1 - error.  They
         invert the test of :meth:`against`, so there is an alarm where a limit is outside.  If D is
@@ -138,19 +130,17 @@ class Evidence:
 
     def at_least(self, error: float, sign: float, now: int) -> float:
         """A bound that sign D was above in some period up to ``now``."""
-        so_far = self._until(now)
+        columns = ("estimate", "running", "weight", "price")
+        so_far = replace(self, **{name: getattr(self, name)[: now + 1] for name in columns})
         low, high = sorted(sign * end for end in self.limits)
-        for _ in range(_STEPS):
+        # To about 1e-7.
+        for _ in range(24):
             middle = (low + high) / 2.0
             if so_far.against(middle, sign)[-1] >= -np.log(error):
                 low = middle
             else:
                 high = middle
         return low
-
-    def _until(self, now: int) -> Evidence:
-        known = ("estimate", "running", "weight", "price")
-        return replace(self, **{name: getattr(self, name)[: now + 1] for name in known})
 
     def _gains(self, limit: float, sign: float) -> Floats:
         distance = np.nan_to_num(sign * self.estimate - limit)
@@ -181,7 +171,8 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
         so_far = np.cumsum(stream.n)
         running += stream.k * np.cumsum(stream.total) / np.where(so_far > 0, so_far, np.nan)
         variance += stream.k**2 * stream.before()[1] / n
-        boldest = np.minimum(boldest, BOLDEST * n / abs(stream.k))
+        # psi has a pole at 1.
+        boldest = np.minimum(boldest, 0.5 * n / abs(stream.k))
     weight = np.minimum(EFFECTS / variance[:, None], boldest[:, None]) * known[:, None]
     price = np.zeros_like(weight)
     for stream in streams:
@@ -204,7 +195,7 @@ def _log_mean(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Claim(Record):
-    """What must hold in every period.
+    """A statement that must hold in every period.
 
     Attributes
     ----------
@@ -221,9 +212,9 @@ class Claim(Record):
     error : float
         The probability of a false alarm that this claim may use.
     is_floor : bool
-        Whether the rate must be at least the limit.
+        True if the rate must be at least the limit.
     promised : float
-        What a share handed over must not differ from by more than the limit.
+        The share handed over that was promised.
     """
 
     written = ("kind", "groups", "band", "limit")
@@ -238,12 +229,12 @@ class Claim(Record):
 
     @property
     def allowed(self) -> float:
-        """What the evidence is against: how far rates may differ, or fall below a floor."""
+        """The largest difference of rates, or fall below a floor, that evidence is against."""
         return 0.0 if self.is_floor else self.limit
 
     @property
     def signs(self) -> tuple[float, ...]:
-        """In which directions it may be violated; each has an equal part of the error."""
+        """The directions in which it may be violated; each has an equal part of the error."""
         return (1.0,) if self.is_floor else (1.0, -1.0)
 
 
@@ -286,7 +277,11 @@ class History:
             group = self.groups.index(claim.groups[0])
             return [_stream(BIAS, sums.at(group))], BIAS.limits[0]
         if claim.kind == HANDED_OVER:
-            return [self._handed(self.groups.index(claim.groups[0]))], -claim.promised
+            # People handed over count 1 and the others 0.
+            group = self.groups.index(claim.groups[0])
+            decided, (_, w, w2) = self.all.at(group), self.handed[:, group].T
+            total, squares = w + decided.w.sum(axis=-1), w2 + decided.w2.sum(axis=-1)
+            return [Stream.of(1.0, total, squares, w, w)], -claim.promised
         if claim.is_floor:
             index = None if not claim.groups else self.groups.index(claim.groups[0])
             sums = self.all.pooled().at(0) if index is None else self.all.at(index)
@@ -294,13 +289,6 @@ class History:
             return [_stream(MEASURES[claim.kind], sums, -1.0)], claim.limit
         one, other = (self._number(claim.kind, group) for group in claim.groups)
         return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
-
-    def _handed(self, group: int) -> Stream:
-        """The people of a group, of whom those handed over count 1 and the others 0."""
-        _, w, w2 = self.handed[:, group].T
-        decided = self.all.at(group)
-        total, squares = w + decided.w.sum(axis=-1), w2 + decided.w2.sum(axis=-1)
-        return Stream.of(1.0, total, squares, w, w)
 
     def _number(self, kind: str, group: Group) -> list[Stream]:
         """A cost or rate of one group, up to a constant that all groups share."""

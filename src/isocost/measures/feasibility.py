@@ -1,4 +1,4 @@
-"""Whether calibrated scores can cost every group the same, and what it would take.
+"""Feasibility of calibrated scores that cost every group the same, and what it would take.
 
 Withholding information can only raise a group's cost, up to that of its trivial score, the
 base rate for everybody.  So the target is the highest cost g*, and it can be met exactly when no
@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isocost.cells import KINDS, add_up
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group, names_of
 from isocost.measures import rates
 from isocost.measures.rates import by_group
-from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
@@ -27,25 +25,22 @@ from isocost.typing import Floats
 from isocost.verdict.judgement import MIN_LABEL
 from isocost.verdict.sentences import round_down, round_up
 
-MOST_LISTED = 5
-"""How many groups an error names."""
-
 SLACK = 1e-12
-"""How far rounding may put a cost beyond a bound that it meets, as a share of the costs."""
+"""Rounding error allowed in comparisons of costs, as a share of the costs."""
 
 
 @dataclass(frozen=True)
 class Feasibility(Record):
-    """Whether calibrated scores can cost every group the same, within a tolerance.
+    """The verdict on calibrated scores that cost every group the same, within a tolerance.
 
     Attributes
     ----------
     cost : Cost
         The cost in question.
     tolerance : float
-        How far a group's cost may stay below the target.
+        Largest distance of a group's cost below the target.
     feasible : bool
-        Whether it can be had.
+        True if such scores are possible.
     target_group, target_cost
         The group whose errors cost most, and that cost: what the others are raised to.
     costs, trivial_costs : {group: float}
@@ -88,7 +83,7 @@ a cost of at most 0.3936.
 
     @property
     def excess(self) -> float:
-        """How far the highest cost is above what another group can reach, less the tolerance."""
+        """The highest cost less the least that another group can reach, less the tolerance."""
         others = [self.ceiling(group) for group in self.costs if group != self.target_group]
         return self.target_cost - float(np.fmin.reduce(others)) - self.tolerance
 
@@ -105,7 +100,7 @@ a cost of at most 0.3936.
         return self.told(names_of(self.costs))
 
     def told(self, names: Mapping[Group, str], most: float = math.inf) -> str:
-        """The verdict in words, with these names for the groups; shares of at most so many."""
+        """The verdict in words; shares are listed for at most ``most`` groups."""
         target = names[self.target_group]
         if not self.feasible and not self.unreachable:
             return f"Not known: fewer than two groups have a cost ({self.cost})."
@@ -169,12 +164,12 @@ def feasibility(tally: Tally, question: Question) -> Feasibility:
         Fields of :class:`isocost.Question`; with data, keywords of :func:`isocost.tally`.
     """
     question.cost.check_groups(tally.groups)
-    groups = fitted_groups(tally)
+    groups = fitted_groups(tally, question.min_group)
     return reach_of(tally.select(groups), question.among(groups))
 
 
 def reach_of(tally: Tally, question: Question) -> Feasibility:
-    """The same for all groups of a tally; a group without the rates of the cost has NaN."""
+    """The feasibility for all groups of a tally; a group without the rates of a cost has NaN."""
     groups, cost, tolerance = tally.groups, question.cost, question.tolerance
     costs = rates.group_costs(tally.totals, groups, cost)
     trivial = rates.trivial_costs(tally.totals, groups, cost)
@@ -225,76 +220,30 @@ def compared_groups(tally: Tally, min_group: int) -> tuple[Group, ...]:
     return next((groups for groups in chosen if len(groups) >= 2), tally.groups)
 
 
-def fitted_groups(tally: Tally) -> tuple[Group, ...]:
-    """The groups that a repair compares: those with positives and negatives.
+def examined_groups(tally: Tally, min_group: int) -> tuple[Group, ...]:
+    """The groups whose calibration is judged: those compared, and others that are as large.
 
-    The others keep their scores.  Raises :class:`isocost.DataError` if there are fewer than two.
+    A group with positives only, or negatives only, has no cost, but may be miscalibrated.
+    """
+    rows = zip(tally.groups, tally.totals.n.sum(axis=1), strict=True)
+    large = (group for group, n in rows if n >= min_group)
+    return tuple(dict.fromkeys((*compared_groups(tally, min_group), *large)))
+
+
+def fitted_groups(tally: Tally, min_group: int = 0) -> tuple[Group, ...]:
+    """The groups that a repair compares: the large ones; if there are not two, with both labels.
+
+    The others keep their scores.  Raises :class:`isocost.DataError` if fewer than two have both.
     """
     rates.require_two_groups(tally)
-    groups = large_groups(tally, 0)
+    groups = large_groups(tally, min_group)
+    if len(groups) < 2:
+        groups = large_groups(tally, 0)
     if len(groups) < 2:
         lacks = (f"{group!r} has no {label}" for group, label in rates.lacking(tally).items())
-        got = f"{f'only {groups[0]!r}' if groups else 'none'}; {listing(lacks, MOST_LISTED)}"
+        got = f"{f'only {groups[0]!r}' if groups else 'none'}; {listing(lacks, 5)}"
         merge = spoken("tally.relabel", "--merge-groups", "rename them in the rows")
         step = f"check the label and the group column, merge groups ({merge}), or gather more data"
         rule = "at least two must have positives and negatives, to be compared"
         raise DataError(Problem("groups", rule, got, step))
     return groups
-
-
-def coarsenable(tally: Tally, reach: Feasibility, threshold: float) -> bool:
-    """Whether costs can be made equal by pooling scores that lead to the same decision.
-
-    Most can be had by one pool on each side of the threshold, whose value q is its share of
-    positives; it must lie on its own side.  It costs (a / (1 - mu) + b / mu) (mu - E[q^2]).
-    """
-    if not rates.has_both_labels(tally).all():
-        return False
-    by_kind = tally.kinds(threshold).w
-    kind = {name: by_kind[:, i] for i, name in enumerate(KINDS)}
-    mu = rates.base_rate(tally.totals)
-    a, b = reach.cost.coefficients(tally.groups, mu)
-    squares, stays = np.zeros_like(mu), np.ones_like(mu, dtype=bool)
-    for positives, negatives, above in (("fn", "tn", False), ("tp", "fp", True)):
-        total = kind[positives] + kind[negatives]
-        q = np.divide(kind[positives], total, out=np.zeros_like(mu), where=total > 0)
-        squares += total * q**2
-        stays &= (total == 0) | ((q >= threshold) == above)
-    limit = (a / (1.0 - mu) + b / mu) * (mu - squares / by_kind.sum(axis=1))
-    goal = reach.target_cost - reach.tolerance
-    changed = [tally.index_of(group) for group in reach.changed]
-    return bool((stays & (limit >= goal - SLACK))[changed].all())
-
-
-def can_reconcile(tally: Tally, threshold: float) -> bool:
-    """Whether calibrated scores can have equal FPR and FNR at a threshold, for all groups.
-
-    A group with base rate mu can have any pair (x, y) of FPR and FNR above its own ROC curve.
-    Those selected must have a mean label of at least the threshold t, and the others less:
-
-        mu (1 - y) (1 - t) >= t (1 - mu) x    and    mu y (1 - t) <= t (1 - mu) (1 - x).
-
-    All of that is linear, so for each x there is a range of y; the answer is whether the ranges of
-    the groups meet for some x.  Selecting next to nobody does not count: each group must keep
-    half of those that it selects rightly.
-    """
-    if not rates.has_both_labels(tally).all():
-        return False
-    x = np.linspace(0.0, 1.0, 1001)
-    low, high = np.zeros_like(x), np.ones_like(x)
-    now = MEASURES["fnr"].of(tally.kinds(threshold))
-    for index, mu in enumerate(rates.base_rate(tally.totals)):
-        fpr, fnr = _operating_points(tally, index)
-        low = np.maximum(low, np.interp(x, fpr, fnr))
-        odds = threshold * (1.0 - mu) / (mu * (1.0 - threshold))
-        high = np.minimum(high, np.minimum(1.0 - odds * x, odds * (1.0 - x)))
-        high = np.minimum(high, 0.5 + now[index] / 2.0)
-    return bool((low <= high + SLACK).any())
-
-
-def _operating_points(tally: Tally, index: int) -> tuple[Floats, Floats]:
-    """FPR and FNR of a group at each threshold, from nobody selected to everybody."""
-    cells = tally.cells.take(tally.cells.of_group(index))
-    by_label = [add_up(cells.bin, cells.w * (cells.label == y), tally.grid.size) for y in (0, 1)]
-    above = [np.concatenate([[0.0], np.cumsum(w[::-1]) / w.sum()]) for w in by_label]
-    return above[0], 1.0 - above[1]

@@ -1,4 +1,4 @@
-"""What a measure is: a row of the table.
+"""Measure: a row of the table of measures.
 
 With a threshold there are four kinds of people: true negatives, false positives, false negatives
 and true positives.  A plain measure is a weighted mean over some of these kinds,
@@ -39,9 +39,7 @@ NEGATIVES = ("tn", "fp")
 POSITIVES = ("fn", "tp")
 
 FAMILIES = ("decisions", "scores", "calibration")
-"""What a measure is about: decisions at the threshold, scores, or whether scores come true."""
-
-Family = Literal["decisions", "scores", "calibration"]
+"""Subjects of measures: decisions at the threshold, scores, or calibration."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Measure:
     label: str = ""
     sentence: str = ""
     better: Literal["lower", "higher"] | None = None
-    family: Family = "decisions"
+    family: Literal["decisions", "scores", "calibration"] = "decisions"
     printed: bool = True
     of_sums: Formula | None = None
     of_people: Callable[[GroupedPeople, int | None], Estimated] | None = None
@@ -117,29 +115,26 @@ class Measure:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a mean over kinds of people."""
+        """True if it is a mean over kinds of people."""
         return bool(self.over)
 
     @property
     def is_derived(self) -> bool:
-        """Whether it is a function of sums, or of a group among everybody."""
+        """True if it is a function of sums, or of a group among everybody."""
         return self.of_sums is not None or self.of_people is not None
 
     def estimated(self, population: GroupedPeople, group: int | None) -> Estimated:
         """The number of a group, or of everybody, with its standard error; if it is derived."""
-        formula = self.of_sums
-        compute = (
-            self.of_people
-            if formula is None
-            else partial(of_sums, formula, self.family == "decisions")
-        )
+        compute = self.of_people
+        if self.of_sums is not None:
+            compute = partial(of_sums, self.of_sums, self.family == "decisions")
         assert compute is not None
         number: Estimated = population.once((self.name, group), lambda: compute(population, group))
         return number
 
     @property
     def uses_threshold(self) -> bool:
-        """Whether the two sides of the threshold count differently."""
+        """True if the two sides of the threshold count differently."""
         if self.is_derived:
             return self.family == "decisions"
         return any(
@@ -159,12 +154,12 @@ class Measure:
 
     @property
     def counts_decisions(self) -> bool:
-        """Whether it depends on scores only through the side of the threshold."""
+        """True if it depends on scores only through the side of the threshold."""
         return self.is_plain and not self.coefficients[:, 1:].any()
 
     @property
     def is_linear(self) -> bool:
-        """Whether it is a mean of a + b h, without squares."""
+        """True if it is a mean of a + b h, without squares."""
         return self.is_plain and not self.coefficients[:, 2].any()
 
     @cached_property
@@ -173,7 +168,7 @@ class Measure:
         return np.array([self.adds.get(kind, (0.0, 0.0, 0.0)) for kind in KINDS], dtype=float)
 
     def is_complement(self, other: Measure) -> bool:
-        """Whether both are means over the same people, and what a person adds sums up to 1."""
+        """True if both are means over the same people to whom they add 1 together."""
         if self.over != other.over or not self.counts_decisions or not other.counts_decisions:
             return False
         inside = [kind in self.over for kind in KINDS]
@@ -232,7 +227,7 @@ class Measure:
 
 
 def _check_measure(measure: Any) -> None:
-    known = set(KINDS)
+    functions, known = (measure.of_sums, measure.of_people, measure.of_levels), set(KINDS)
     rule = got = None
     if not (isinstance(measure.name, str) and measure.name.isidentifier()):
         rule, got = "name must be a name such as 'ppv'", repr(measure.name)
@@ -243,11 +238,11 @@ def _check_measure(measure: Any) -> None:
         got = f"{short(measure.over)} and {short(measure.adds)}"
     elif not all(isinstance(text, str) for text in (measure.label, measure.sentence)):
         rule, got = "label and sentence must be texts", short((measure.label, measure.sentence))
-    elif sum(map(bool, (measure.over, *_functions(measure)))) != 1:
+    elif sum(map(bool, (measure.over, *functions))) != 1:
         rule = "must have one of over=, of_sums=, of_people= and of_levels="
         got = repr(measure.over)
-    elif not all(one is None or callable(one) for one in _functions(measure)):
-        rule, got = "of_sums, of_people and of_levels must be functions", short(_functions(measure))
+    elif not all(one is None or callable(one) for one in functions):
+        rule, got = "of_sums, of_people and of_levels must be functions", short(functions)
     elif measure.better not in (None, "lower", "higher"):
         rule, got = 'better must be "lower", "higher" or None', short(measure.better)
     elif measure.family not in FAMILIES:
@@ -261,10 +256,6 @@ def _check_measure(measure: Any) -> None:
     if rule is not None:
         step = 'for example Measure("ppv", "PPV", over=("fp", "tp"), adds={"tp": (1, 0, 0)})'
         raise UsageError(Problem("measure", rule, str(got), step))
-
-
-def _functions(measure: Measure) -> tuple[Any, ...]:
-    return measure.of_sums, measure.of_people, measure.of_levels
 
 
 def _polynomial(coefficients: Coefficients) -> str:

@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from isocost.cells import Sums
+from isocost.cells import SUMS, Sums
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group
@@ -87,7 +88,7 @@ def lacking(tally: Tally) -> dict[Group, str]:
 
 
 def wholly_handed_over(tally: Tally) -> list[Group]:
-    """The groups of which nobody is decided about."""
+    """Groups in which everyone was handed over."""
     return [group for group in tally.handed_over if group not in tally.groups]
 
 
@@ -154,32 +155,20 @@ class Measures(Record):
         return [*super().__dir__(), *self.values]
 
 
-def group_columns(
+def all_columns(
     tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
 ) -> Columns:
-    """Every number as an array with one entry per group."""
-    sums = tally.kinds(population.threshold)
-    columns = measure_columns(tally, sums, range(len(tally.groups)), measures, population)
-    columns["share"] = sums.weight / sums.w.sum()
-    # By label, as everywhere else: a rounding error would tell two equal costs apart.
-    columns["cost"] = group_costs(tally.totals, tally.groups, cost)
-    columns["trivial_cost"] = trivial_costs(tally.totals, tally.groups, cost)
-    return columns
-
-
-def overall_columns(
-    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
-) -> Columns:
-    """The same for everybody together; a cost that differs by group has no meaning there."""
-    sums = tally.kinds(population.threshold).pooled()
-    columns = measure_columns(tally, sums, [None], measures, population)
-    columns["share"] = np.ones(1)
-    if cost.is_per_group:
-        columns["cost"] = columns["trivial_cost"] = np.full(1, math.nan)
-    else:
-        everybody: tuple[Group, ...] = ("all",)
-        columns["cost"] = group_costs(sums, everybody, cost)
-        columns["trivial_cost"] = trivial_costs(sums, everybody, cost)
+    """Every number as an array, with an entry for each group and a last one for everybody."""
+    groups, sums = tally.groups, tally.kinds(population.threshold)
+    pooled = sums.pooled()
+    both = Sums(*(np.concatenate([getattr(one, x) for one in (sums, pooled)]) for x in SUMS))
+    columns = measure_columns(tally, both, [*range(len(groups)), None], measures, population)
+    columns["share"] = np.append(sums.weight / sums.w.sum(), 1.0)
+    for name, costs in (("cost", group_costs), ("trivial_cost", trivial_costs)):
+        # A cost that differs by group has no meaning for everybody.
+        whole = math.nan if cost.is_per_group else costs(pooled, ("all",), cost)
+        # By label, as everywhere else: a rounding error would tell two equal costs apart.
+        columns[name] = np.append(costs(tally.totals, groups, cost), whole)
     return columns
 
 
@@ -191,24 +180,19 @@ def measure_columns(
     population: GroupedPeople,
 ) -> Columns:
     """Every measure of some groups, or of everybody (None), as an array."""
-    levels = [levels_of(tally, group) for group in groups]
     columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
     for name, measure in measures.items():
         if measure.is_plain:
             columns[name] = measure.of(sums)
         elif measure.of_levels is not None:
+            levels = (
+                population.once(("levels", group), partial(levels_of, tally, group))
+                for group in groups
+            )
             columns[name] = np.array([measure.of_levels(one) for one in levels])
         else:
             columns[name] = np.array([measure.estimated(population, g).value for g in groups])
     return columns
-
-
-def measures_at(
-    columns: Columns, index: int, intervals: Mapping[str, tuple[float, float]] | None = None
-) -> Measures:
-    """The numbers at one index of the columns, as a record."""
-    values = {name: float(column[index]) for name, column in columns.items()}
-    return Measures(values, dict(intervals or {}))
 
 
 @dataclass(frozen=True)

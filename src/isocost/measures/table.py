@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -34,10 +34,10 @@ SCORE: Coefficients = (0.0, 1.0, 0.0)
 ONE_LESS_SCORE: Coefficients = (1.0, -1.0, 0.0)
 
 OVERALL = "overall_"
-"""What stands before the name of a measure that is that of everybody, not of each group."""
+"""Prefix of the name of a measure that is about everybody, not each group."""
 
 RESERVED = ("n", "share", "cost", "trivial_cost", "intervals")
-"""What an audit has besides measures."""
+"""Numbers of an audit besides measures."""
 
 SHARE, CORRELATION, RATIO, AT_MOST_1 = (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf), (-math.inf, 1.0)
 
@@ -353,19 +353,14 @@ def cost_row(fp: float, fn: float) -> Measure:
 
 
 Chosen: TypeAlias = "str | Iterable[str | Measure] | None"
-"""How a caller chooses measures; see :func:`chosen_measures`."""
+"""A caller's choice of measures; see :func:`chosen_measures`."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is computed, and what of it is printed.
+    """The measures that are computed, and those that are printed.
 
-    Attributes
-    ----------
-    rows : {name: Measure}
-        Plain measures and calibration gaps always; of the others those that were chosen.
-    shown : tuple of str
-        The rows of the printed table, in the order of :data:`MEASURES`.
+    Plain measures and calibration gaps are always computed, the others when they were chosen.
     """
 
     rows: Mapping[str, Measure]
@@ -389,7 +384,12 @@ def chosen_measures(chosen: Any = None, argument: str = "measures") -> Choice:
     else:
         listed = check_listed(argument, chosen, _CHOICES, _example())
     own = [one for one in listed if isinstance(one, Measure)]
-    _check_own(own)
+    counts = Counter(measure.name for measure in own)
+    for one in own:
+        name = one.name
+        if counts[name] > 1 or name in RESERVED or MEASURES.get(name, one) != one:
+            rule, step = "must have names of their own", "choose another name"
+            raise UsageError(Problem("measures", rule, repr(name), step))
     names = {
         name for one in listed if not isinstance(one, Measure) for name in _named(one, argument)
     }
@@ -423,12 +423,3 @@ def _named(word: Any, argument: str) -> tuple[str, ...]:
         step = f"did you mean {close[0]!r}?" if close else _example()
         raise UsageError(Problem(argument, _CHOICES, short(word), step))
     return (word,)
-
-
-def _check_own(own: Sequence[Measure]) -> None:
-    counts = Counter(measure.name for measure in own)
-    for measure in own:
-        name = measure.name
-        if counts[name] > 1 or name in RESERVED or MEASURES.get(name, measure) != measure:
-            rule, step = "must have names of their own", "choose another name"
-            raise UsageError(Problem("measures", rule, repr(name), step))

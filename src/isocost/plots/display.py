@@ -562,8 +562,7 @@ class Display(ABC):
         *args, **options
             As for :meth:`from_tally`.
         """
-        from isocost.learn.base import positive_of, raw_scores, response_of
-        from isocost.learn.inputs import read_groups
+        from isocost.learn.inputs import positive_of, raw_scores, read_groups, response_of
 
         groups = read_groups(X, sensitive_features)
         response = response_of(estimator, recalibrated=False, needs_calibration=True)

@@ -47,7 +47,7 @@ from isocost.plots.display import (
 )
 from isocost.plots.measures import MeasuresDisplay
 from isocost.question import DEFAULT
-from isocost.repairs.composition import cost_of_rules
+from isocost.repairs.composition import question_of
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import Findings, judge
@@ -361,7 +361,7 @@ class PlaneDisplay(Display):
     (['African-American', 'Caucasian'], [False, True])
     >>> print(display.verdict)
     People who turned out negative were given an average score of 45\u00a0% if African-American, \
-36\u00a0% if Caucasian. No repair can make that equal and keep scores meaning what they say.
+36\u00a0% if Caucasian. No repair can close this gap and keep the scores calibrated.
     """
 
     groups: Sequence[Group]
@@ -433,7 +433,8 @@ class PlaneDisplay(Display):
         """
         # A group of one label has no point; without any there is nothing to draw.
         tally = tally.select(large_groups(tally, 0) or fitted_groups(tally))
-        cost, now = cost_of_rules(cost, rules), _points(tally)
+        asked = question_of(*rules.values()) if cost is None else {"cost": cost}
+        cost, now = DEFAULT.but(**asked).cost, _points(tally)
         after = {name: _points(rule.expected(tally)) for name, rule in rules.items()}
         level, variances, said = DEFAULT.level, None, None
         if confidence is not None:
@@ -661,7 +662,14 @@ class PlaneDisplay(Display):
         excess = 1.0 if self.unreachable.any() else -1.0
         # Nothing is known here of calibration and of chance.
         findings = Findings(
-            len(names), 0.0, 0.0, difference, difference, 0.0, excess, excess, excess, False
+            groups=len(names),
+            gap_high=0.0,
+            difference=difference,
+            difference_low=difference,
+            excess=excess,
+            excess_low=excess,
+            excess_high=excess,
+            intervals=False,
         )
         kind = self.cost.kind
         high, low = ((names[i], float(self.costs[i])) for i in (top, lowest))

@@ -33,10 +33,10 @@ from isocost.plots.display import (
     short_names,
     write_title,
 )
-from isocost.question import DEFAULT
-from isocost.repairs.compare import Changes, changes
+from isocost.question import DEFAULT, Question
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
+from isocost.repairs.offers import Changes, changes
 from isocost.repairs.planning import RepairPlan, plan_repair
 from isocost.repairs.reconcile import Reconcilable, reconcilable
 from isocost.repairs.registry import REPAIRS
@@ -427,7 +427,7 @@ class RepairPlanDisplay(Display):
     --------
     >>> from isocost.examples import compas
     >>> from isocost.plots import RepairPlanDisplay
-    >>> display = RepairPlanDisplay.from_tally(compas(), "reconcile", within=0.05, replicates=20)
+    >>> display = RepairPlanDisplay.from_tally(compas(), "reconcile", within=0.05, remakes=20)
     >>> display.people[:2].tolist()
     [768.75, 1537.5]
     """
@@ -455,7 +455,7 @@ class RepairPlanDisplay(Display):
         *,
         threshold: float = DEFAULT.threshold,
         within: float = 0.02,
-        replicates: int = 100,
+        remakes: int = 100,
     ) -> Self:
         """Plan a repair.
 
@@ -463,14 +463,12 @@ class RepairPlanDisplay(Display):
         ----------
         method : str
             One of ``isocost.REPAIRS``.
-        within, replicates
+        within, remakes
             As for :func:`isocost.plan_repair`.
         """
         check_word("method", method, tuple(REPAIRS))
-        repair = REPAIRS[method]
-        of_cost: Style = {"cost": cost} if repair.goal == "cost" else {}
-        rule = repair.make_with(tally, threshold=threshold, **of_cost)
-        return cls(plan_repair(tally, rule, within, replicates=replicates))
+        rule = REPAIRS[method].rule(tally, Question(cost, threshold))
+        return cls(plan_repair(tally, rule, within, remakes=remakes))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""

@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Literal, Unpack, get_args
+from operator import itemgetter
+from typing import Literal, get_args
 
 import numpy as np
 
 from isocost.cells import add_up
-from isocost.checks import check_flag, check_numbers, check_salt, check_tolerance, check_word
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_flag, check_numbers, check_word
+from isocost.costs import Cost
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, setting
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.calibration import Levels, levels_of
-from isocost.measures.feasibility import SLACK, Feasibility, feasibility, fitted_groups
+from isocost.measures.feasibility import SLACK, Feasibility, fitted_groups, reach_of
 from isocost.measures.rates import base_rate, group_costs
-from isocost.promises import Promise
-from isocost.repairs.counsel import closest_steps, heeding
-from isocost.repairs.least_change import best_pools
+from isocost.question import Question, asks
+from isocost.repairs.counsel import closest_steps, repairs, thresholds_in
 from isocost.repairs.pools import (
     EXACT,
     ROUNDING,
@@ -30,14 +31,14 @@ from isocost.repairs.pools import (
     Minimize,
     Piece,
     Pools,
+    best_pools,
     crossing,
     nearest_pools,
     settle,
 )
 from isocost.repairs.withhold import not_feasible
-from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
 
@@ -45,18 +46,16 @@ NARROW = 0.1
 """The greatest width of a pool that only removes miscalibration."""
 
 
-@heeding
+@repairs("cost", "thresholds", "tolerance", "infeasible")
 def coarsen(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    thresholds: Iterable[float] | float = (0.5,),
-    tolerance: float = 0.0,
-    infeasible: Literal["raise", "closest"] = "raise",
+    tally: Tally,
+    question: Question,
     *,
+    thresholds: Iterable[float] | float | None = None,
+    infeasible: Literal["raise", "closest"] = "raise",
     allow_decision_changes: bool = False,
     minimize: Minimize = "largest",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by pooling neighbouring scores.
 
@@ -73,13 +72,11 @@ def coarsen(
     ----------
     tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
-    cost : Cost or str
-        What an error costs.
-    thresholds : tuple of float
-        Scores at which something is decided; edges of the tally.  No pool crosses one and
-        every value stays on its side, so no decision changes.  May be empty.
-    tolerance : float
-        How far the costs may differ.
+    cost, threshold, tolerance
+        What is asked: see :class:`isocost.Question`.
+    thresholds : tuple of float, optional
+        Scores at which something is decided, edges of the tally, if not at the one threshold.  No
+        pool crosses one and every value stays on its side, so no decision changes.  May be empty.
     infeasible : {"raise", "closest"}
         What to do when a group cannot reach the target, or not without changing decisions: raise,
         or use the smallest feasible tolerance, with a warning and a note in the rule.
@@ -139,24 +136,32 @@ def coarsen(
     >>> round(ic.audit(rule.expected(compas()), cost="fnr").disparity.difference, 9)
     0.08
     """
-    tally = as_tally(tally, reading)
-    check_salt(salt)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("infeasible", infeasible, ("raise", "closest"))
     check_word("minimize", minimize, get_args(Minimize))
-    cost, tolerance = as_cost(cost), check_tolerance(tolerance)
-    edges = _check_thresholds(tally, thresholds)
-    verdict = feasibility(tally, cost, tolerance)
+    cost, tolerance = question.cost, question.tolerance
+    edges = _check_thresholds(tally, question.threshold if thresholds is None else thresholds)
+    verdict = reach_of(tally, question)
     goal = verdict.target_cost - max(tolerance, verdict.smallest_tolerance)
     candidates = _candidates(tally, cost, edges, below=goal - SLACK)
     blocked = [] if allow_decision_changes else [c for c in candidates if c.limit < goal - SLACK]
     goal = min([goal, *(candidate.limit for candidate in blocked)])
-    how = _How(edges, allow_decision_changes, minimize)
-    cost_reached, repairs, missed = _repairs(candidates, goal, tally, how)
+    repair = partial(
+        _repaired,
+        tally=tally,
+        thresholds=edges,
+        may_cross=allow_decision_changes,
+        minimize=minimize,
+    )
+    cost_reached, repairs, missed = _repairs(candidates, goal, repair)
     reached, notes = tolerance, []
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
-        notes.append(_closest_note(verdict, reached, bool(blocked or missed)))
+        why = " without changing a decision" if blocked or missed else ""
+        notes.append(
+            f"Equal cost ({cost}) within {tolerance:g} is not feasible{why}. This is the closest: "
+            f"costs differ by {reached:.4f}."
+        )
     rows = tuple(row for rows, _ in repairs for row in rows)
     rule = Rule(
         groups=tally.groups,
@@ -177,20 +182,18 @@ def coarsen(
     if notes and infeasible == "raise":
         closest = closest_steps(rule, tally)
         if not verdict.feasible:
-            raise InfeasibleError(not_feasible(verdict, closest), verdict)
+            raise InfeasibleError(not_feasible(verdict, closest, reached), verdict)
         if blocked:
             raise UsageError(_refused(blocked, verdict, edges, closest))
         raise UsageError(_no_pools(missed, goal, cost_reached, verdict, edges, closest))
     if notes:
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=5)
     return rule
 
 
+@asks("cost", "thresholds", edges=thresholds_in)
 def decision_limit(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    thresholds: Iterable[float] | float = (0.5,),
-    **reading: Unpack[DataOptions],
+    tally: Tally, question: Question, *, thresholds: Iterable[float] | float | None = None
 ) -> dict[Group, float]:
     """The largest cost that each group's pools can have and leave every decision alone.
 
@@ -207,11 +210,9 @@ def decision_limit(
     >>> {group: round(limit, 4) for group, limit in limits.items()}
     {'African-American': 0.4464, 'Caucasian': 0.5539}
     """
-    thresholds = check_numbers("thresholds", thresholds)
-    tally = as_tally(tally, reading, *thresholds)
-    edges = _check_thresholds(tally, thresholds)
-    groups = fitted_groups(tally)
-    paid = as_cost(cost).among(groups)
+    edges = _check_thresholds(tally, question.threshold if thresholds is None else thresholds)
+    groups = fitted_groups(tally, question.min_group)
+    paid = question.cost.among(groups)
     limits = {c.group: c.limit for c in _candidates(tally.select(groups), paid, edges)}
     return {**dict.fromkeys(tally.groups, math.nan), **limits}
 
@@ -226,27 +227,12 @@ def _check_thresholds(tally: Tally, thresholds: Iterable[float] | float) -> tupl
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A group that may be coarsened, and what turns information into cost.
+    """A group that may be coarsened; a set of pools costs K (base_rate - information / weight).
 
-    Attributes
-    ----------
-    group : Group
-        Its name.
-    index : int
-        Its index in the tally.
-    cost : float
-        What its errors cost at present.
-    bins : Bins
-        Its bins, with the thresholds that its pools can respect.
-    first : array
-        The bins of the tally that these are.
-    dropped : tuple of float
-        Thresholds that no pools respect, because the people on one side have a share of positives
-        that belongs on the other.
-    a, b : float
-        The coefficients of the generalized rates.
-    base_rate, weight : float
-        A set of pools costs factor * (base_rate - information / weight).
+    Its bins have the thresholds that its pools can respect, and are those of the tally at
+    ``first``.  Thresholds are ``dropped`` that no pools respect, because the people on one side
+    have a share of positives that belongs on the other.  a and b are the coefficients of the
+    generalized rates, and ``cost`` is the present cost.
     """
 
     group: Group
@@ -262,11 +248,11 @@ class _Candidate:
 
     @property
     def factor(self) -> float:
-        """What turns information into cost."""
+        """The factor K from information to cost."""
         return self.a / (1.0 - self.base_rate) + self.b / self.base_rate
 
     def cost_of(self, edges: Ints) -> float:
-        """What the errors cost when each pool has one score."""
+        """The cost when each pool has one score."""
         return self.factor * (self.base_rate - self.bins.information(edges) / self.weight)
 
     def information_at(self, cost: float) -> float:
@@ -274,7 +260,7 @@ class _Candidate:
         return self.weight * (self.base_rate - cost / self.factor)
 
     def added(self, w: Floats, y: Floats, value: Floats) -> Floats:
-        """What people who get these values add to the cost, up to the constant b."""
+        """The part of the cost, up to the constant b, of people who get these values."""
         fp = self.a * (w - y) / (1.0 - self.base_rate)
         fn = self.b * y / self.base_rate
         return (fp - fn) / self.weight * value
@@ -313,23 +299,16 @@ def _candidates(
     return candidates
 
 
-@dataclass(frozen=True)
-class _How:
-    """What was asked for: the arguments of :func:`coarsen` that choose among pools."""
-
-    thresholds: tuple[float, ...]
-    may_cross: bool
-    minimize: Minimize
-
-
 def _repairs(
-    candidates: list[_Candidate], goal: float, tally: Tally, how: _How
+    candidates: list[_Candidate],
+    goal: float,
+    repair: Callable[[_Candidate, float], tuple[list[Row], str] | float],
 ) -> tuple[float, list[tuple[list[Row], str]], list[Group]]:
     """The cost that all groups can be raised to, how, and the groups that fall short."""
     missed: list[Group] = []
     while True:
         results = {
-            candidate.group: _repaired(candidate, goal, tally, how)
+            candidate.group: repair(candidate, goal)
             for candidate in candidates
             if candidate.cost < goal - SLACK
         }
@@ -341,7 +320,13 @@ def _repairs(
 
 
 def _repaired(
-    candidate: _Candidate, goal: float, tally: Tally, how: _How
+    candidate: _Candidate,
+    goal: float,
+    *,
+    tally: Tally,
+    thresholds: tuple[float, ...],
+    may_cross: bool,
+    minimize: Minimize,
 ) -> tuple[list[Row], str] | float:
     """The rows that raise a group's cost to the goal, and a note about them.
 
@@ -353,27 +338,25 @@ def _repaired(
         pieces, about = _uncalibrated(candidate, goal, tally)
         ways = [_rows(candidate, pieces, tally, bins.thresholds)]
     elif goal <= candidate.cost_of(bins.walls) + ROUNDING:
-        pools = best_pools(bins, target, how.minimize)
-        if pools is None and not how.may_cross:
+        pools = best_pools(bins, target, minimize)
+        if pools is None and not may_cross:
             return candidate.cost_of(nearest_pools(bins, target))
         ways = [_rows(candidate, pools.pieces(), tally, bins.thresholds)] if pools else []
     else:
         ways = [_rows(candidate, pools.pieces(), tally) for pools in crossing(bins, target)]
     if not ways:
         # Without thresholds every cost can be met.
-        pools = best_pools(replace(bins, thresholds=()), target, how.minimize)
+        pools = best_pools(replace(bins, thresholds=()), target, minimize)
         ways = [_rows(candidate, pools.pieces(), tally)] if pools else []
     levels = levels_of(tally, candidate.index)
-    shares = [_decisions_changed(levels, rows, how.thresholds) for rows in ways]
-    share = min(shares)
-    rows = ways[shares.index(share)]
+    moves = [_moved(levels, rows, thresholds) for rows in ways]
+    share, largest = min(moves, key=itemgetter(0))
+    rows = ways[moves.index((share, largest))]
     name, count = group_names(tally.groups)[candidate.index], len({row.value for row in rows})
-    text = (
-        f"{name} has {count} pools, and no score changes by more than "
-        f"{_largest_change(levels, rows):.4f}. {about}"
-    )
-    if how.thresholds:
-        text += _about_decisions(candidate, share)
+    text = f"{name} has {count} pools, and no score changes by more than {largest:.4f}. {about}"
+    if thresholds:
+        text += f"Costs up to {candidate.limit:.4f} leave every decision alone"
+        text += f"; here {share:.2%} of decisions change." if share else ", as here."
     return rows, text.strip()
 
 
@@ -407,7 +390,11 @@ def _up_to(candidate: _Candidate, edges: Ints, goal: float, tally: Tally) -> lis
     """Give bins their pool's value, from the lowest up, until the cost is the goal."""
     bins, need = candidate.bins, goal - candidate.cost
     values = np.repeat(bins.values(edges), np.diff(edges))
-    changes = candidate.added(bins.w, bins.y, values) - _present(candidate, tally)
+    cells = tally.cells.take(tally.cells.of_group(candidate.index))
+    fp, fn = candidate.a / (1.0 - candidate.base_rate), -candidate.b / candidate.base_rate
+    sums = add_up(cells.bin, np.where(cells.label == 1, fn, fp) * cells.wh, tally.grid.size)
+    present = sums[candidate.first] / candidate.weight
+    changes = candidate.added(bins.w, bins.y, values) - present
     reached = np.cumsum(changes)
     # The first bin with which the cost comes up to the goal.
     at = int(np.argmax(reached >= need))
@@ -416,19 +403,6 @@ def _up_to(candidate: _Candidate, edges: Ints, goal: float, tally: Tally) -> lis
     pieces: list[Piece] = [(i, j, [(float(values[i]), 1.0)]) for i, j in pairwise(below)]
     pieces.append((at, at + 1, [(float(values[at]), share)]))
     return [*pieces, (at + 1, len(bins), [])] if at + 1 < len(bins) else pieces
-
-
-def _present(candidate: _Candidate, tally: Tally) -> Floats:
-    """What the scores of each bin add to the cost at present, up to the constant b."""
-    cells = tally.cells.take(tally.cells.of_group(candidate.index))
-    fp, fn = candidate.a / (1.0 - candidate.base_rate), -candidate.b / candidate.base_rate
-    sums = add_up(cells.bin, np.where(cells.label == 1, fn, fp) * cells.wh, tally.grid.size)
-    return sums[candidate.first] / candidate.weight
-
-
-def _about_decisions(candidate: _Candidate, share: float) -> str:
-    limit = f"Costs up to {candidate.limit:.4f} leave every decision alone"
-    return f"{limit}; here {share:.2%} of decisions change." if share else f"{limit}, as here."
 
 
 def _rows(
@@ -454,7 +428,7 @@ def _rows(
 
 
 def _border(low: int, high: int, walls: Sequence[int]) -> tuple[int, int]:
-    """Where one piece ends and the next begins: at walls if there are any, else in the middle."""
+    """The end of one piece and the start of the next: at walls if there are any, or halfway."""
     between = [wall for wall in walls if low <= wall <= high]
     return (between[0], between[-1]) if between else ((low + high) // 2,) * 2
 
@@ -469,34 +443,23 @@ def _on_its_side(value: float, lo: float, hi: float, thresholds: Sequence[float]
     return value
 
 
-def _largest_change(levels: Levels, rows: Sequence[Row]) -> float:
-    """How far a score moves at most; a bin's scores are taken at their mean."""
-    own = [(levels.position[slice(*_held(levels, row))], _value(row)) for row in rows]
-    return max(float(np.abs(value - score).max(initial=0.0)) for score, value in own)
+def _moved(
+    levels: Levels, rows: Sequence[Row], thresholds: tuple[float, ...]
+) -> tuple[float, float]:
+    """The share of decisions that change, and the largest change of a score.
 
-
-def _decisions_changed(levels: Levels, rows: Sequence[Row], thresholds: tuple[float, ...]) -> float:
-    """The share of people who end up on another side of a threshold."""
+    All scores of a bin are taken at their mean.
+    """
     side = np.searchsorted(thresholds, levels.position, side="right")
-    moved = 0.0
+    moved = largest = 0.0
     for row in rows:
-        first, last = _held(levels, row)
-        other = side[first:last] != bisect_right(thresholds, _value(row))
-        moved += row.probability * float(levels.w[first:last][other].sum())
-    return moved / levels.total
-
-
-def _held(levels: Levels, row: Row) -> tuple[int, int]:
-    """The levels in the interval of a row, from the first up to the second."""
-    first, last = levels.position.searchsorted([row.lo, row.hi]).tolist()
-    return first, len(levels.position) if row.hi == 1.0 else last
-
-
-def _value(row: Row) -> float:
-    """What a row sets scores to."""
-    if row.value is None:
-        raise AssertionError("rows of pools have values")
-    return row.value
+        value = float(row.value or 0.0)
+        first, last = levels.position.searchsorted([row.lo, row.hi]).tolist()
+        held = slice(first, None if row.hi == 1.0 else last)
+        other = side[held] != bisect_right(thresholds, value)
+        moved += row.probability * float(levels.w[held][other].sum())
+        largest = max(largest, float(np.abs(value - levels.position[held]).max(initial=0.0)))
+    return moved / levels.total, largest
 
 
 def _refused(
@@ -505,22 +468,24 @@ def _refused(
     thresholds: tuple[float, ...],
     closest: list[str],
 ) -> Problem:
-    """How far coarsening can go without changing a decision."""
-    names = names_of(verdict.costs)
-    enough = max(verdict.target_cost - candidate.limit for candidate in blocked)
-    limits = "; ".join(_limit_text(c, names[c.group]) for c in blocked)
+    """The error if costs cannot be raised to the goal without changing a decision."""
+    names, limits = names_of(verdict.costs), []
+    for one in blocked:
+        limits.append(
+            f"the largest cost of {names[one.group]} that leaves every decision alone is "
+            f"{one.limit:.4f}"
+        )
+        if one.dropped:
+            limits[-1] += (
+                f", its present one: the people on one side of {_listed(one.dropped)} "
+                "have a share of positives that belongs on the other"
+            )
     return Problem(
         "decisions",
         f"at {_listed(thresholds)} must stay as they are while costs are raised to "
         f"{verdict.target_cost - verdict.tolerance:.4f}",
-        limits,
-        "; or ".join(
-            [
-                f"accept {setting('tolerance', float(round_up(enough)))} or more",
-                f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold",
-                *closest,
-            ]
-        ),
+        "; ".join(limits),
+        _steps(verdict.target_cost - min(one.limit for one in blocked), " or more", *closest),
     )
 
 
@@ -532,7 +497,7 @@ def _no_pools(
     thresholds: tuple[float, ...],
     closest: list[str],
 ) -> Problem:
-    """Which cost needs a coin for several bins, and which does not."""
+    """The error if a cost would need a coin for several bins of a group."""
     names = names_of(verdict.costs)
     return Problem(
         "coarsen",
@@ -540,33 +505,14 @@ def _no_pools(
         f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
         f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
         f"all groups can be raised to is {reached:.4f}",
-        "; or ".join(
-            [
-                f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}",
-                "name fewer thresholds",
-                f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold",
-                *closest,
-            ]
-        ),
+        _steps(verdict.target_cost - reached, "; or name fewer thresholds", *closest),
     )
 
 
-def _limit_text(candidate: _Candidate, name: str) -> str:
-    text = f"the largest cost of {name} that leaves every decision alone is {candidate.limit:.4f}"
-    if candidate.dropped:
-        text += (
-            f", its present one: the people on one side of {_listed(candidate.dropped)} "
-            "have a share of positives that belongs on the other"
-        )
-    return text
-
-
-def _closest_note(verdict: Feasibility, tolerance: float, blocked: bool) -> str:
-    why = " without changing a decision" if blocked else ""
-    return (
-        f"Equal cost ({verdict.cost}) within {verdict.tolerance:g} is not feasible{why}. This is "
-        f"the closest: costs differ by {tolerance:.4f}."
-    )
+def _steps(tolerance: float, more: str, *closest: str) -> str:
+    accept = f"accept {setting('tolerance', float(round_up(tolerance)))}{more}"
+    cross = f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold"
+    return "; or ".join([accept, cross, *closest])
 
 
 def _listed(thresholds: Iterable[float]) -> str:

@@ -1,44 +1,31 @@
-"""What rules do: whose scores change, how far, by what chance; and rules side by side."""
+"""Repairs side by side, and the choice among them."""
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from typing import Any, Unpack
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
 
-import numpy as np
-
-from isocost.checks import check_threshold, check_tolerance, check_whole, check_word, finite_or_none
-from isocost.costs import Cost, CostLike, as_cost
-from isocost.errors import DeferralWarning, InfeasibleError, IsocostError, UsageError
-from isocost.groups import Group, names_of, to_json
+from isocost.checks import check_word
+from isocost.costs import Cost
+from isocost.groups import names_of
 from isocost.measures.audit import Audit, audit
-from isocost.measures.rates import require_all_decided
-from isocost.repairs.composition import ORIGINAL, cost_of_rules, edges_of, named_rules
-from isocost.repairs.counsel import SAME, doubt_of, titles_of
+from isocost.measures.feasibility import fitted_groups
+from isocost.question import Question, asks
+from isocost.repairs.composition import ORIGINAL, edges_of, named_rules, question_of
+from isocost.repairs.counsel import titles_of
+from isocost.repairs.offers import MOST_PROGRAMS, Compared, Offers, compared, unrepaired
 from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import LEAST, Report, Unseen, remakes_of, unseen
 from isocost.repairs.unseen import NUMBERS as OUTLOOKS
-from isocost.result import Record
-from isocost.rows import moved_bins
+from isocost.repairs.unseen import Report, Unseen, is_made_from, unseen
+from isocost.result import Printed, Record, Result
 from isocost.rules import Rule
-from isocost.tables import (
-    columns_from,
-    frame_of,
-    html_table,
-    html_verdict,
-    number_text,
-    text_table,
-    transposed,
-)
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
-from isocost.typing import Bools, Floats
-from isocost.verdict.judgement import Candidate, RepairChoice, choose
-from isocost.verdict.sentences import SENTENCES
-from isocost.verdict.wording import chosen
+from isocost.tables import columns_from, frame_of, number_text, transposed
+from isocost.tallies import Tally
+from isocost.verdict.judgement import Verdict
+from isocost.verdict.sentences import SENTENCES, fill, joined, number, percent, plain
+from isocost.verdict.wording import miscalibrated_names
 
 COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "costs differ by": lambda one: number_text(one.audit.disparity.difference),
@@ -55,9 +42,6 @@ COLUMNS: Mapping[str, Callable[[Compared], str]] = {
 }
 """The columns of the printed table after those of each group, and how a rule fills them."""
 
-CLOSE = 0.005
-"""Accuracies that are this close are the same, for whether a repair leaves anything."""
-
 BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 """What the printed table shows of each group, and what an audit calls it."""
 
@@ -68,189 +52,189 @@ WIDEST = 6
 """With more rules than this, each rule gets a line of its own."""
 
 
-@dataclass(frozen=True)
-class Changes(Record):
-    """What a rule does to people, on average over the coin.
+AS_ACCURATE = 0.01
+"""An accuracy lower by no more than this counts as the same when a repair is chosen."""
 
-    Attributes
-    ----------
-    changed : float
-        Share of people whose score changes, without those who are handed over.
-    mean_change, largest_change : float
-        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not, and those
-        who are handed over count as 0.
-    by_coin : float
-        Share of people whose score is randomized, or who are handed over by a coin.
-    decisions : float
-        Share of people whose decision at the threshold changes, as far as the score decides.
-    gini : float
-        Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
-        it all.  NaN if nobody is changed.
-    handed_over : float
-        Share of people who get no score, because somebody else decides.
-    """
-
-    changed: float
-    mean_change: float
-    largest_change: float
-    by_coin: float
-    decisions: float
-    gini: float
-    handed_over: float = 0.0
-
-
-def changes(tally: Tally, rule: Rule, threshold: float = 0.5, group: int | None = None) -> Changes:
-    """Measure what a rule does to everybody, or to one group of the tally.
-
-    The old score is the mean of its bin, so distances are exact to a bin's width.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> result = changes(compas(), ic.withhold(compas(), "fpr", 0.07), group=1)
-    >>> round(result.changed, 4), round(result.largest_change, 4)
-    (0.5194, 0.3835)
-    """
-    groups = range(len(tally.groups)) if group is None else [group]
-    outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
-    weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
-    share = weight / weight.sum()
-    handed = np.isnan(distance)
-    distance = np.where(handed, 0.0, distance)
-    moved = (distance > SAME) & (weight > 0)
-    return Changes(
-        changed=float(share[moved].sum()),
-        mean_change=float(share @ distance),
-        largest_change=float(distance[moved].max(initial=0.0)),
-        by_coin=float(share[by_coin].sum()),
-        decisions=float(share[flipped].sum()),
-        gini=gini(distance, share),
-        handed_over=float(share[handed].sum()),
-    )
-
-
-def _outcomes(
-    tally: Tally, rule: Rule, threshold: float, group: int
-) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
-    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell.
-
-    The distance is NaN for people who are handed over.
-    """
-    first, cells = tally.grid.first_bin(threshold), tally.cells
-    scores = cells.wh / cells.w
-    for portion in rule.portions(tally, group):
-        mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
-        above = cells.bin[portion.cells] >= first
-        if portion.row is None or portion.row.defers:
-            after = above
-        elif portion.row.action == "set":
-            after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
-        else:
-            after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
-        flipped = (after != above) & (weight > 0)
-        yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
-
-
-def gini(values: Floats, weights: Floats) -> float:
-    """The Gini coefficient of values with weights; NaN if all values are 0.
-
-    Half the mean absolute difference of two people drawn at random, over the mean.
-
-    Examples
-    --------
-    >>> gini(np.array([1.0, 1.0]), np.array([0.5, 0.5])), gini(np.array([0.0, 1.0]), np.ones(2))
-    (0.0, 0.5)
-    """
-    order = np.argsort(values, kind="stable")
-    x, w = values[order], weights[order] / weights.sum()
-    mean = float(w @ x)
-    if mean <= SAME:
-        return math.nan
-    # Twice the area between the line of equality and the Lorenz curve.
-    lorenz = np.concatenate([[0.0], np.cumsum(w * x)]) / mean
-    return max(0.0, 1.0 - float((w * (lorenz[1:] + lorenz[:-1])).sum()))
+AGAINST = (
+    "few",
+    "uncalibrated",
+    "unestablished",
+    "unhelpful",
+    "uninformative",
+    "infeasible",
+    "equal",
+)
+"""Reasons against a repair, in the order in which they are given when nothing is to be done."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One rule, or the original scores.
+class RepairChoice(Record):
+    """The repair to choose, if any.
 
     Attributes
     ----------
-    audit : Audit
-        What holds after the rule, on average over the coin.
-    changes : Changes
-        What it does to everybody.
-    by_group : {group: Changes}
-        What it does to each group.
+    method : str or None
+        The repair; None to leave the scores as they are.
+    reason : str
+        "fit", or why none is to be taken: one of :data:`AGAINST`.
+    standings : {method: str}
+        "fit", or what speaks against each repair.
     """
 
-    audit: Audit
-    changes: Changes
-    by_group: dict[Group, Changes]
+    method: str | None
+    reason: str
+    standings: Mapping[str, str]
 
-    @property
-    def gap(self) -> float:
-        """The largest calibration gap of a group (ten bins)."""
-        return max(m.calibration_gap for m in self.audit.groups.values())
 
-    @property
-    def largest_gini(self) -> float:
-        """The largest Gini coefficient within a group; NaN if nobody is changed."""
-        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
-        return max(known, default=math.nan)
+def choose(offers: Offers, verdict: Verdict) -> RepairChoice:
+    """Choose among repairs, or none of them.
 
-    def numbers(self) -> dict[str, float]:
-        """How far groups differ, and what is done to people, by name."""
-        return {
-            "cost_difference": self.audit.disparity.difference,
-            "equalized_odds_difference": self.audit.equalized_odds_difference,
-            "calibration_gap": self.gap,
-            "accuracy": self.audit.overall.accuracy,
-            **asdict(self.changes),
-            "largest_gini": self.largest_gini,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "costs": [[to_json(g), finite_or_none(m.cost)] for g, m in self.audit.groups.items()],
-            "selection_rates": [
-                [to_json(g), m.selection_rate] for g, m in self.audit.groups.items()
-            ],
-            "disparity": finite_or_none(self.audit.disparity.difference),
-            "calibration_gap": self.gap,
-            "accuracy": self.audit.overall.accuracy,
-            "equalized_odds_difference": finite_or_none(self.audit.equalized_odds_difference),
-            "changes": self.changes.to_dict(),
-            "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
-        }
+    Without enough data, or with scores that do not mean the same for each group, none.  Of those
+    that the data support, that help new people and leave scores informative: those that decide
+    about everybody, if any; of these, those that keep scores calibrated, if any; of these, those
+    whose expected accuracy is within :data:`AS_ACCURATE` of the highest; and of these the one that
+    leaves least to a coin.
+    """
+    standings = {name: offer.standing for name, offer in offers.items()}
+    if verdict.reason in ("few", "uncalibrated"):
+        return RepairChoice(None, verdict.reason, standings)
+    fit = [name for name, standing in standings.items() if standing == "fit"]
+    if not fit:
+        first = next(code for code in AGAINST if code in standings.values())
+        return RepairChoice(None, first, standings)
+    done = {name: offers[name].compared.changes for name in fit}
+    accuracy = {n: one.accuracy.expected for n in fit if (one := offers[n].unseen) is not None}
+    fit = [name for name in fit if not done[name].handed_over] or fit
+    fit = [name for name in fit if offers[name].made().promise.calibrated] or fit
+    highest = max(accuracy[name] for name in fit)
+    fit = [name for name in fit if accuracy[name] >= highest - AS_ACCURATE] or fit
+    taken = min(fit, key=lambda name: (done[name].by_coin, done[name].changed))
+    return RepairChoice(taken, "fit", standings)
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
-    """What :func:`compare` found.
+class Comparison(Result):
+    """What :func:`compare` found; each part is computed when it is first looked at.
 
     Attributes
     ----------
+    question : Question
+        What was asked; ``cost`` and ``threshold`` are those of the question.
+    offers : Offers
+        Every repair for this question, by name: its rule, or why there is none.
     rules : {name: Compared}
-        The numbers of the original scores and of each rule.
+        The numbers of the original scores, and of each rule: those given, or of the offers.
     outlooks : {name: Unseen}
-        What each rule does to people not seen, if the rules were made here.
+        What each rule does to people not seen, if it was made from this tally.
     not_made : {method: str}
-        Why a repair is not feasible, and what it would take.
+        Why a repair cannot be made, and what would make it possible.
     choice : RepairChoice or None
-        Which repair to take, or none, in codes; ``said`` is the same in words.
+        The repair to take, or none, in codes; ``said`` is the same in words.  None if rules were
+        given.
     """
 
-    cost: Cost
-    threshold: float
-    rules: dict[str, Compared]
-    outlooks: dict[str, Unseen] = field(default_factory=dict)
-    not_made: dict[str, str] = field(default_factory=dict)
-    choice: RepairChoice | None = None
-    said: str = ""
+    format = "isocost-comparison"
+
+    question: Question
+    tally: Tally
+    given: Mapping[str, Rule] | None
+    offers: Offers = field(repr=False)
+
+    @property
+    def cost(self) -> Cost:
+        """What an error costs."""
+        return self.question.cost
+
+    @property
+    def threshold(self) -> float:
+        """Scores at or above this are treated as positive."""
+        return self.question.threshold
+
+    @cached_property
+    def audit(self) -> Audit:
+        """The audit of the original scores."""
+        return audit(self.tally, question=self.question, warn=False)
+
+    @cached_property
+    def rules(self) -> dict[str, Compared]:
+        """The numbers of the original scores and of each rule."""
+        if self.given is None:
+            own = {n: one.compared for n, one in self.offers.items() if one.rule is not None}
+        else:
+            own = {n: compared(self.tally, r, self.question) for n, r in self.given.items()}
+        return {ORIGINAL: unrepaired(self.tally, self.question), **own}
+
+    @cached_property
+    def outlooks(self) -> dict[str, Unseen]:
+        """What rules that were made from this tally do to people not seen."""
+        if self.given is None:
+            expected = {name: offer.unseen for name, offer in self.offers.items()}
+            return {name: one for name, one in expected.items() if one is not None}
+        return {
+            name: unseen(self.tally, rule, question=self.question)
+            for name, rule in self.given.items()
+            if is_made_from(rule, self.tally)
+        }
+
+    @property
+    def not_made(self) -> dict[str, str]:
+        """The repairs that cannot be made, and why."""
+        offers = self.offers.items() if self.given is None else ()
+        return {name: offer.said for name, offer in offers if offer.why_not}
+
+    @cached_property
+    def choice(self) -> RepairChoice | None:
+        """The repair to take, in codes."""
+        return choose(self.offers, self.audit.verdict) if self.given is None else None
+
+    @cached_property
+    def said(self) -> str:
+        """The repair to take and why, or why none, in words."""
+        if self.choice is None:
+            return ""
+        kind = {"uncalibrated": "unsound"}.get(self.choice.reason, self.choice.reason)
+        if self.choice.method is None:
+            methods = [n for n, code in self.choice.standings.items() if code == self.choice.reason]
+            off: Any = miscalibrated_names(self.audit) or ["some groups"]
+            listed = joined(methods, SENTENCES["or"])
+            return plain(fill(SENTENCES[f"choice_{kind}"], off=off, methods=listed))
+        return self._said_of(self.choice.method, self.choice.standings)
+
+    def _said_of(self, method: str, standings: Mapping[str, str]) -> str:
+        offer, outlook = self.offers[method], self.outlooks[method]
+        done, promise = offer.compared.changes, offer.made().promise
+        several = sum(code == "fit" for code in standings.values()) > 1
+        more = ""
+        # Where it is the cost that becomes equal, the first sentence says so already.
+        if outlook.goal.expected != outlook.cost_difference.expected:
+            more += " {costs}"
+        if done.handed_over:
+            more += " {handed}"
+        return plain(
+            fill(
+                SENTENCES["choice_fit"] + more,
+                costs=fill(
+                    SENTENCES["choice_costs"],
+                    cost_expected=number(outlook.cost_difference.expected),
+                    cost_unrepaired=number(outlook.cost_difference.unrepaired),
+                ),
+                handed=fill(SENTENCES["choice_handed_over"], share=percent(done.handed_over)),
+                method=method,
+                what=titles_of(promise),
+                expected=number(outlook.goal.expected),
+                unrepaired=number(outlook.goal.unrepaired),
+                among=SENTENCES["choice_best" if several else "choice_only"],
+                calibration=SENTENCES[
+                    "choice_calibrated" if promise.calibrated else "choice_uncalibrated"
+                ],
+                accuracy=number(outlook.accuracy.expected),
+                unrepaired_accuracy=number(outlook.accuracy.unrepaired),
+                changed=percent(done.changed),
+                coin=SENTENCES[
+                    "choice_coin" if round(done.by_coin, 3) else "choice_no_coin"
+                ].format(share=percent(done.by_coin)),
+            )
+        )
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: rules across, or down when there are many."""
@@ -311,42 +295,33 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "format": "isocost-comparison",
+        written = {
+            "format": self.format,
             "version": 1,
-            "cost": self.cost.to_dict(),
-            "threshold": self.threshold,
+            "question": self.question.to_dict(),
             "rules": {name: one.to_dict() for name, one in self.rules.items()},
-            **(self._choice_to_dict() if self.choice else {}),
-        }
-
-    def _choice_to_dict(self) -> dict[str, Any]:
-        return {
             "unseen": {name: one.to_dict() for name, one in self.outlooks.items()},
-            "not_made": self.not_made,
-            "choice": asdict(self.choice) if self.choice else None,
-            "said": self.said,
         }
+        if self.choice is not None:
+            written["offers"] = {name: one.to_dict() for name, one in self.offers.items()}
+            written |= {"choice": self.choice.to_dict(), "said": self.said}
+        return written
 
-    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+    def printed(self) -> list[Printed]:
         """Title, header and rows of every printed table: on these people, and on new ones."""
         return [(self.headline(), *self.table()), *outlook_tables(self.outlooks)]
 
-    def lines(self) -> list[str]:
-        """What is said below the tables: what is not feasible, and the choice."""
-        return [*self.not_made.values(), *([self.said] if self.said else [])]
-
-    def __repr__(self) -> str:
-        tables = [f"{title}\n{text_table(header, rows)}" for title, header, rows in self.tables()]
-        return "\n\n".join([*tables, *self.lines()])
-
-    def _repr_html_(self) -> str:
-        # What is chosen comes first.
-        lines = [*([self.said] if self.said else []), *self.not_made.values()]
-        (title, header, rows), *others = self.tables()
-        tables = [("", header, rows), *others]
-        shown = (html_table(header, rows, caption=title) for title, header, rows in tables)
-        return html_verdict(title, lines) + "".join(shown)
+    def notes(self) -> list[str]:
+        """The choice, what is not feasible, and which rules were made from other people."""
+        others = [] if self.given is None else [n for n in self.given if n not in self.outlooks]
+        untried = [n for n in REPAIRS if self.given is None and n not in list(self.offers)]
+        many = SENTENCES["untried"].format(methods=", ".join(untried), most=MOST_PROGRAMS)
+        return [
+            *([self.said] if self.said else []),
+            *self.not_made.values(),
+            *([many] if untried else []),
+            *(SENTENCES["unseen_others"].format(rule=name) for name in others),
+        ]
 
 
 def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[str], Any]]:
@@ -376,16 +351,19 @@ def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[s
         yield f"For new people, {title}", *transposed(["rule", *numbers], [*first, *shown(column)])
 
 
+@asks(
+    "rules",
+    "cost",
+    "threshold",
+    edges=lambda others: edges_of(_given(others).values()),
+    defaults=lambda others: question_of(*_given(others).values()),
+)
 def compare(
-    tally: TallyLike,
-    rules: Mapping[str, Rule] | Iterable[Rule] | None = None,
-    cost: CostLike | None = None,
-    threshold: float = 0.5,
+    tally: Tally,
+    question: Question,
     *,
-    tolerance: float = 0.0,
-    replicates: int | None = None,
+    rules: Mapping[str, Rule] | Iterable[Rule] | None = None,
     progress: Report | None = None,
-    **reading: Unpack[DataOptions],
 ) -> Comparison:
     """Put rules side by side, with the original scores first; without rules, every repair.
 
@@ -399,17 +377,12 @@ def compare(
         What the rules would be applied to; data they were not made from say more.
     rules : {name: Rule} or several rules, optional
         Rules without names are called by their method.
-    cost : Cost or str, optional
-        What an error costs; by default the cost of the first rule that has one, else "fnr".
-    threshold : float
-        The score from which people are treated as positive.
-    tolerance : float
-        Without rules: how far the costs of groups may differ.
-    replicates : int, optional
-        Without rules: how often each is made again, for what it does to new people.  By default
-        200 times, 30 if it takes a linear program, and less often with more than eight groups.
+    cost, threshold, tolerance, remakes, ...
+        What is asked: see :class:`isocost.Question`.  Cost and threshold are by default those of
+        the first rule that has them.  Without ``remakes``, each of the offers is made again 200
+        times, 30 if it takes a linear program, and less often with more than eight groups.
     progress : callable, optional
-        Without rules: called from time to time with the share done.
+        Called from time to time with the share done.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -433,145 +406,23 @@ def compare(
     ['original', 'withhold', 'reconcile']
     >>> round(result.rules["withhold"].audit.disparity.difference, 4)
     0.06
-    >>> result = ic.compare(compas(), cost="fpr", replicates=10)
+    >>> result = ic.compare(compas(), cost="fpr", remakes=10)
     >>> result.choice.method, result.choice.standings["withhold"]
     ('reconcile', 'infeasible')
     """
-    threshold, tolerance = check_threshold(threshold), check_tolerance(tolerance)
-    if replicates is not None:
-        replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
-    if rules is None:
-        settings = as_cost("fnr" if cost is None else cost), threshold, tolerance
-        return _every_repair(tally, *settings, replicates, progress, reading)
-    named = named_rules(rules)
-    of_all = cost_of_rules(cost, named)
-    tally = as_tally(tally, reading, *edges_of(named.values(), threshold))
-    nothing = Rule(groups=tally.groups, rows=(), method="none")
-    return Comparison(
-        cost=of_all,
-        threshold=threshold,
-        rules={
-            name: _compared(tally, rule, of_all, threshold)
-            for name, rule in {ORIGINAL: nothing, **named}.items()
-        },
-    )
+    fitted_groups(tally, question.min_group)
+    tally.grid.first_bin(question.threshold, "threshold")
+    given = None if rules is None else named_rules(rules)
+    comparison = Comparison(question, tally, given, Offers(tally, question, progress))
+    if given is not None:
+        # They may not fit the data: say so at once.
+        comparison.rules  # noqa: B018
+    return comparison
 
 
-def _every_repair(
-    tally: TallyLike,
-    cost: Cost,
-    threshold: float,
-    tolerance: float,
-    replicates: int | None,
-    progress: Report | None,
-    reading: Mapping[str, Any],
-) -> Comparison:
-    """Every repair made from a tally, and which of them to take."""
-    tally = as_tally(tally, reading, threshold, 1.0 - threshold)
-    now = audit(tally, cost, threshold, tolerance=tolerance, warn=False)
-    rules: dict[str, Rule] = {}
-    not_made: dict[str, str] = {}
-    # Repairs that hand over those who matter.
-    empty: set[str] = set()
-    for name, repair in REPAIRS.items():
-        goal: dict[str, Any] = {}
-        if repair.goal == "cost":
-            goal = {"cost": cost, "tolerance": tolerance}
-        try:
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always", DeferralWarning)
-                rules[name] = repair.make_with(tally, threshold=threshold, **goal)
-            if any(issubclass(one.category, DeferralWarning) for one in told):
-                empty.add(name)
-        except (InfeasibleError, UsageError) as error:
-            not_made[name] = _why_not(name, error)
-    working = [name for name, rule in rules.items() if rule.rows]
-    outlooks = {}
-    for index, name in enumerate(working):
-        share = partial(_part_of, progress, index, len(working))
-        options: dict[str, Any] = {"cost": cost, "threshold": threshold, "progress": share}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeferralWarning)
-            remakes = remakes_of(rules[name]) if replicates is None else replicates
-            outlooks[name] = unseen(tally, rules[name], remakes, **options)
-    comparison = compare(tally, rules, cost, threshold)
-    candidates = [
-        _candidate(name, rules.get(name), comparison, outlooks.get(name), now) for name in REPAIRS
-    ]
-    candidates = [
-        replace(one, uninformative=True) if one.method in empty else one for one in candidates
-    ]
-    choice = choose(candidates, now.verdict)
-    what = {name: titles_of(rule.promise) for name, rule in rules.items()}
-    said = chosen(choice, candidates, what, now)
-    return replace(comparison, outlooks=outlooks, not_made=not_made, choice=choice, said=said)
-
-
-def _part_of(
-    progress: Report | None, index: int, count: int, share: float, rows: int | None
-) -> None:
-    """Report the share of one of several tasks as that of all of them."""
-    if progress is not None:
-        progress((index + share) / count, rows)
-
-
-def _why_not(name: str, error: IsocostError) -> str:
-    """Why a repair cannot be made, and what it would take."""
-    steps = error.problems[0].next_step.split("; or ")
-    # Coming as close as possible is an option of the repairs, and not of the comparison.
-    asked = [step for step in steps if "closest" not in step]
-    return SENTENCES["not_made"].format(method=name, steps="; or ".join(asked or steps))
-
-
-def _candidate(
-    name: str, rule: Rule | None, comparison: Comparison, outlook: Unseen | None, now: Audit
-) -> Candidate:
-    """A repair as the verdict looks at it."""
-    if rule is None:
-        return Candidate(name)
-    if outlook is None:
-        return Candidate(name, made=True, idle=True)
-    one = comparison.rules[name]
-    return Candidate(
-        name,
-        made=True,
-        doubt=doubt_of(now.tally.select(rule.fitted), rule.promise, rule.cost)[0],
-        expected=outlook.goal.expected,
-        unrepaired=outlook.goal.unrepaired,
-        cost_expected=outlook.cost_difference.expected,
-        cost_unrepaired=outlook.cost_difference.unrepaired,
-        uninformative=_loses_all(one.audit, now, outlook, rule.promise.calibrated),
-        calibrated=rule.promise.calibrated,
-        accuracy=outlook.accuracy.expected,
-        unrepaired_accuracy=outlook.accuracy.unrepaired,
-        by_coin=one.changes.by_coin,
-        changed=one.changes.changed,
-        handed_over=one.changes.handed_over,
-    )
-
-
-def _loses_all(after: Audit, now: Audit, outlook: Unseen, calibrated: bool) -> bool:
-    """Whether a repair takes away what scores told.
-
-    The same decision for everybody would be right more often; or calibrated scores of a group cost
-    as much as its base rate for everybody.
-    """
-    base_rate = now.overall.base_rate
-    same_for_all = max(base_rate, 1.0 - base_rate) - CLOSE
-    if outlook.accuracy.expected < same_for_all <= outlook.accuracy.unrepaired:
-        return True
-    lost = set(after.feasibility.uninformative) - set(now.feasibility.uninformative)
-    return calibrated and bool(lost)
-
-
-def _compared(tally: Tally, rule: Rule, cost: Cost, threshold: float) -> Compared:
-    after = rule.expected(tally)
-    require_all_decided(after)
-    return Compared(
-        audit=audit(after, cost, threshold, confidence=None),
-        changes=changes(tally, rule, threshold),
-        by_group={
-            group: changes(tally, rule, threshold, index)
-            for index, group in enumerate(tally.groups)
-        },
-    )
+def _given(others: dict[str, Any]) -> dict[str, Rule]:
+    # Rules may come from a generator, which gives them once.
+    if others.get("rules") is None:
+        return {}
+    others["rules"] = named_rules(others["rules"])
+    return dict(others["rules"])

@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 
 from isocost.checks import check_kind, check_listed, short
-from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import IsocostError, Problem, UsageError
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, from_json, sort_groups, to_json
 from isocost.repairs.recalibrate import bin_scores
-from isocost.rows import ROUNDING, Row, Segment
-from isocost.rules import Rule, check_rule
+from isocost.rules import ROUNDING, Row, Rule, Segment, check_rule
 from isocost.tallies import Tally, check_tally
 from isocost.typing import Floats
 
 MERGED = "merged"
-"""What of ``made_from`` says which groups were one when the rule was made."""
+"""The key of ``made_from`` for the groups that were one when the rule was made."""
 
 
 def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
@@ -81,7 +79,7 @@ class _Piece:
     means: Floats
 
     def image(self, lo: float, hi: float) -> tuple[float, float]:
-        """What two scores become."""
+        """Two scores after the first rule."""
         return (lo, hi) if self.row is None else _both(self.row, (lo, hi))
 
     def cut(self, level: float) -> float:
@@ -130,7 +128,7 @@ def _rows_after(group: Group, piece: _Piece, segments: Sequence[Segment]) -> Ite
 def _outcomes(
     group: Group, piece: _Piece, lo: float, hi: float, rows: Sequence[Row]
 ) -> Iterator[Row]:
-    """What the rows of the second rule make of the scores that the first gives in [lo, hi)."""
+    """The rows of the second rule, on the scores that the first gives in [lo, hi)."""
     ends = piece.image(lo, hi)
     left = 1.0
     for row in rows:
@@ -179,7 +177,7 @@ _SAME_NAMES = "pass what tally.relabel was given when the rule was made"
 
 
 def merging(rule: Rule) -> dict[Group, Group]:
-    """What each group was merged into when the rule was made, as far as the rule can be read."""
+    """The group that each one was merged into when the rule was made; empty if unreadable."""
     listed: Any = rule.made_from.get(MERGED, [])
     try:
         names = {from_json(group): from_json(name) for group, name in listed}
@@ -209,35 +207,23 @@ def merged(rule: Rule, *tallies: Tally) -> tuple[Rule, list[Tally]]:
 
 ORIGINAL = "original"
 
-_RULES = (
-    f"must be rules, by other names than {ORIGINAL!r}",
-    "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them",
-)
-"""What rules must be, and the next step."""
-
-
-def cost_of_rules(cost: CostLike | None, rules: Mapping[str, Rule]) -> Cost:
-    """The given cost, or that of the first rule that has one, or "fnr"."""
-    if cost is not None:
-        return as_cost(cost)
-    costs = [rule.cost for rule in rules.values() if rule.cost is not None]
-    return costs[0] if costs else Cost.fnr()
-
 
 def named_rules(rules: Mapping[str, Rule] | Iterable[Rule]) -> dict[str, Rule]:
     """Rules by name; those without a name are called by their method, numbered if need be."""
+    must = f"must be rules, by other names than {ORIGINAL!r}"
+    step = "pass one rule, a list of rules or {name: rule}, as withhold, coarsen ... return them"
     if isinstance(rules, Mapping):
         named = {str(name): rule for name, rule in rules.items()}
     else:
         named = {}
-        for rule in [rules] if isinstance(rules, Rule) else check_listed("rules", rules, *_RULES):
+        one = isinstance(rules, Rule)
+        for rule in [rules] if one else check_listed("rules", rules, must, step):
             method = getattr(rule, "method", "?")
             times = sum(name.split(" ")[0] == method for name in named)
             named[method if not times else f"{method} {times + 1}"] = rule
     wrong = [rule for rule in named.values() if not isinstance(rule, Rule)]
     if wrong or ORIGINAL in named:
         got = short(wrong[0]) if wrong else f"a rule called {ORIGINAL!r}"
-        must, step = _RULES
         raise UsageError(Problem("rules", must, got, step))
     return named
 
@@ -246,3 +232,17 @@ def edges_of(rules: Iterable[Rule], *thresholds: float) -> tuple[float, ...]:
     """The ends of the intervals of rules, and thresholds, so that no bin is divided."""
     ends = {end for rule in rules for row in rule.rows for end in (row.lo, row.hi)}
     return tuple(sorted({*ends, *thresholds} - {0.0, 1.0}))
+
+
+def question_of(*rules: Rule) -> dict[str, Any]:
+    """The cost and the threshold that rules were made for: of each, the first that there is."""
+    found: dict[str, Any] = {}
+    for rule in rules:
+        if rule.cost is not None:
+            found.setdefault("cost", rule.cost)
+        several = rule.settings.get("thresholds")
+        listed = several if isinstance(several, list) else []
+        for one in (rule.promise.threshold, rule.settings.get("threshold"), *listed):
+            if isinstance(one, float):
+                found.setdefault("threshold", one)
+    return found

@@ -4,56 +4,37 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from isocost.checks import check_flag, check_threshold, check_whole, check_word
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_flag, check_whole, check_word
+from isocost.costs import Cost
 from isocost.errors import DeferralWarning, InfeasibleError, setting
 from isocost.groups import Group, names_of, pairs_to_json
 from isocost.measures.audit import audit
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.table import MEASURES
-from isocost.repairs.compare import changes
+from isocost.question import Question, asks
+from isocost.repairs.offers import compared
 from isocost.repairs.pools import Minimize
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import explained
 from isocost.result import Result
 from isocost.rules import Rule
-from isocost.tables import columns_from, frame_of
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
-
-MOST_POINTS = 10_000
-
-MOST_SHARE = 0.6
-"""How large a share to hand over a trade-off ends with, unless more is needed."""
-
-SHARE_NUMBERS = (
-    "share",
-    "information",
-    "accuracy",
-    "fpr",
-    "fnr",
-    "ppv",
-    "npv",
-    "selection_rate",
-    "base_rate",
-    "by_coin",
-)
-"""What a trade-off shows of a method that hands people over; rates are those of the decided."""
+from isocost.tallies import Tally
 
 NUMBERS = (
-    "disparity",
-    "accuracy",
-    "calibration_gap",
-    "changed",
-    "mean_change",
+    "disparity", "accuracy", "calibration_gap", "changed", "mean_change", "by_coin", "decisions",
+)  # fmt: skip
+
+SHARE_NUMBERS = (
+    "share", "information", "accuracy", "fpr", "fnr", "ppv", "npv", "selection_rate", "base_rate",
     "by_coin",
-    "decisions",
-)
+)  # fmt: skip
+"""Numbers of a method that hands people over; rates are those of the decided."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +82,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, repr=False)
 class Frontier(Result):
-    """What :func:`frontier` found, a point per tolerance, from 0 up; or per share handed over."""
+    """The result of :func:`frontier`: a point per tolerance, or per share handed over."""
 
     format = "isocost-frontier"
     written = ("method", "cost", "threshold", "_points")
@@ -117,20 +98,16 @@ class Frontier(Result):
         """The numbers of each point; along shares that are handed over, the share first."""
         return SHARE_NUMBERS if REPAIRS[self.method].defers else NUMBERS
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """:meth:`rows` as a frame, in the library of the data; see :meth:`isocost.Audit.to_frame`.
+    def rows(self) -> list[dict[str, Any]]:
+        """A tidy table for plotting: one flat row per tolerance, costs as "cost NAME".
 
         Examples
         --------
         >>> import isocost as ic
         >>> from isocost.examples import compas
-        >>> ic.frontier(compas(), "fpr", points=3).to_frame(backend="dict")["feasible"].tolist()
+        >>> [row["feasible"] for row in ic.frontier(compas(), "fpr", points=3).rows()]
         [False, False, True]
         """
-        return frame_of(columns_from(self.rows()), backend or self.backend)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A tidy table for plotting: one flat row per tolerance, costs as "cost NAME"."""
         return [
             {
                 "tolerance": p.tolerance,
@@ -141,15 +118,13 @@ class Frontier(Result):
             for p in self.points
         ]
 
+    records = rows
+
     def _points(self) -> list[dict[str, Any]]:
+        names = ("tolerance", "feasible", *self.numbers)
         return [
-            {
-                "tolerance": p.tolerance,
-                "feasible": p.feasible,
-                **{name: p.number(name) for name in self.numbers},
-                "costs": pairs_to_json(p.costs),
-            }
-            for p in self.points
+            {**{name: row[name] for name in names}, "costs": pairs_to_json(p.costs)}
+            for p, row in zip(self.points, self.rows(), strict=True)
         ]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -166,20 +141,19 @@ class Frontier(Result):
         return header, rows
 
     def headline(self) -> str:
-        """What it is about, in a line."""
+        """The method, the cost and the threshold, in a line."""
         return f"Trade-off of {self.method}; cost {self.cost}, threshold {self.threshold:g}"
 
 
+@asks("cost", "method")
 def frontier(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    method: str = "withhold",
+    tally: Tally,
+    question: Question,
     *,
+    method: str = "withhold",
     points: int = 21,
-    threshold: float = 0.5,
     allow_decision_changes: bool = True,
     minimize: Minimize = "largest",
-    **reading: Unpack[DataOptions],
 ) -> Frontier:
     """Follow the trade-off as the tolerance goes from 0 to the present disparity.
 
@@ -187,8 +161,8 @@ def frontier(
     ----------
     tally : Tally, or data
         At least two groups, each with positives and negatives.
-    cost : Cost or str
-        What an error costs.
+    cost, threshold, min_group
+        What is asked: see :class:`isocost.Question`.
     method : str
         How to repair: "withhold", "coarsen", "reconcile" or any other of ``isocost.REPAIRS`` that
         has a tolerance.  For "reconcile" the tolerance is that of FPR and FNR at the threshold.
@@ -196,8 +170,6 @@ def frontier(
         the least on.
     points : int
         How many tolerances, evenly spaced; at least 2.
-    threshold : float
-        For accuracy, decisions and reconciling.
     allow_decision_changes : bool
         For "coarsen": whether pools may cross the threshold where the goal needs it.
     minimize : {"largest", "mean"}
@@ -221,60 +193,41 @@ def frontier(
     >>> [(round(p.share, 3), round(p.information, 3), round(p.accuracy, 3)) for p in result.points]
     [(0.231, 0.066, 0.615), (0.423, 0.071, 0.621), (0.615, 0.048, 0.613)]
     """
-    cost, threshold = as_cost(cost), check_threshold(threshold)
-    tally = as_tally(tally, reading, threshold)
-    known = tuple(name for name, repair in REPAIRS.items() if repair.has("tolerance"))
+    known = tuple(n for n, one in REPAIRS.items() if "tolerance" in one.settings)
     check_word("method", method, known)
     check_flag("allow_decision_changes", allow_decision_changes)
     check_word("minimize", minimize, get_args(Minimize))
-    points = check_whole(
-        "points", points, 2, MOST_POINTS, f"use {setting('points', 21)}, the default"
-    )
-    now = audit(tally, cost, threshold, confidence=None)
-    if REPAIRS[method].defers:
-        return Frontier(
-            method=method,
-            cost=cost,
-            threshold=now.threshold,
-            points=tuple(_share_points(tally, REPAIRS[method], cost, now.threshold, points)),
-            backend=tally.backend,
-        )
-    hard = REPAIRS[method].goal == "rates"
-    maker = partial(
-        REPAIRS[method].make_with,
-        tally,
-        cost=None if hard else cost,
-        threshold=threshold,
-        allow_decision_changes=allow_decision_changes,
-        minimize=minimize,
-    )
-    widest = now.equalized_odds_difference if hard else now.disparity.difference
-    return Frontier(
-        method=method,
-        cost=cost,
-        threshold=now.threshold,
-        points=tuple(
-            _point(tally, float(t), maker, cost, now.threshold, hard)
-            for t in np.linspace(0.0, widest, points)
-        ),
-        backend=tally.backend,
-    )
+    step = f"use {setting('points', 21)}, the default"
+    points = check_whole("points", points, 2, 10_000, step)
+    fitted_groups(tally, question.min_group)
+    repair = REPAIRS[method]
+    now = audit(tally, question=question.but(confidence=None))
+    if repair.defers:
+        found = list(_share_points(tally, repair, question, points))
+    else:
+        options = {"allow_decision_changes": allow_decision_changes, "minimize": minimize}
+        hard = repair.goal == "rates"
+        widest = now.equalized_odds_difference if hard else now.disparity.difference
+        found = [
+            _point(tally, repair, question.but(tolerance=t), tolerance=t, **options)
+            for t in np.linspace(0.0, widest, points).tolist()
+        ]
+    return Frontier(method, question.cost, question.threshold, tuple(found), tally.backend)
 
 
 def _share_points(
-    tally: Tally, repair: Repair, cost: Cost, threshold: float, points: int
+    tally: Tally, repair: Repair, question: Question, points: int
 ) -> Iterator[FrontierPoint]:
-    """From the least share that must be handed over to :data:`MOST_SHARE`."""
+    """Points from the least share that must be handed over to 0.6, unless more is needed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeferralWarning)
-        least = repair.make_with(tally, threshold=threshold, share=None)
+        least = repair.rule(tally, question, share=None)
         smallest = least.expected(tally).share_handed_over
-        rest = np.linspace(smallest, max(MOST_SHARE, (1.0 + smallest) / 2.0), points)[1:]
-        rules = (repair.make_with(tally, threshold=threshold, share=float(s)) for s in rest)
-        for rule in (least, *rules):
-            point = _measured(tally, rule, 0.0, cost, threshold, hard=True)
+        rest = np.linspace(smallest, max(0.6, (1.0 + smallest) / 2.0), points)[1:]
+        for rule in (least, *(repair.rule(tally, question, share=s) for s in rest.tolist())):
+            point = _measured(tally, rule, question.but(tolerance=0.0), hard=True)
             after = rule.expected(tally)
-            pooled = after.kinds(threshold).pooled()
+            pooled = after.kinds(question.threshold).pooled()
             rates = [name for name in SHARE_NUMBERS if name in MEASURES and name != "accuracy"]
             yield replace(
                 point,
@@ -284,37 +237,27 @@ def _share_points(
             )
 
 
-def _point(
-    tally: Tally,
-    tolerance: float,
-    maker: Callable[..., Rule],
-    cost: Cost,
-    threshold: float,
-    hard: bool,
-) -> FrontierPoint:
+def _point(tally: Tally, repair: Repair, question: Question, **options: Any) -> FrontierPoint:
     try:
-        rule = maker(tolerance=tolerance)
+        rule = repair.rule(tally, question, **options)
     except InfeasibleError:
         costs = dict.fromkeys(tally.groups, math.nan)
         unknown: Any = dict.fromkeys(NUMBERS, math.nan)
-        return FrontierPoint(tolerance, False, costs=costs, **unknown)
-    return _measured(tally, rule, tolerance, cost, threshold, hard)
+        return FrontierPoint(question.tolerance, False, costs=costs, **unknown)
+    return _measured(tally, rule, question, repair.goal == "rates")
 
 
-def _measured(
-    tally: Tally, rule: Rule, tolerance: float, cost: Cost, threshold: float, hard: bool
-) -> FrontierPoint:
-    after = audit(rule.expected(tally), cost, threshold, confidence=None)
-    done = changes(tally, rule, threshold)
+def _measured(tally: Tally, rule: Rule, question: Question, hard: bool) -> FrontierPoint:
+    one = compared(tally, rule, question)
     return FrontierPoint(
-        tolerance=tolerance,
+        tolerance=question.tolerance,
         feasible=True,
-        disparity=after.equalized_odds_difference if hard else after.disparity.difference,
-        costs={group: m.cost for group, m in after.groups.items()},
-        accuracy=after.overall.accuracy,
-        calibration_gap=max(m.calibration_gap for m in after.groups.values()),
-        changed=done.changed,
-        mean_change=done.mean_change,
-        by_coin=done.by_coin,
-        decisions=done.decisions,
+        disparity=one.audit.equalized_odds_difference if hard else one.audit.disparity.difference,
+        costs={group: m.cost for group, m in one.audit.groups.items()},
+        accuracy=one.audit.overall.accuracy,
+        calibration_gap=one.gap,
+        changed=one.changes.changed,
+        mean_change=one.changes.mean_change,
+        by_coin=one.changes.by_coin,
+        decisions=one.changes.decisions,
     )

@@ -1,4 +1,4 @@
-"""Handing over: what a person decides, so that all else can be equal for the others.
+"""Handing over: a person decides about some people, so that all else is equal for the others.
 
 The paper's impossibility is about scores that decide about everybody.  Two groups with different
 base rates cannot have calibrated scores with the same rates of errors; but if some people of each
@@ -13,25 +13,34 @@ Proof.  A calibrated group lies on the line mu c_fn = (1 - mu) c_fp (see
 then the score mu for everybody is calibrated.  With the same distribution s of calibrated scores q,
 the share of people with score q and label 1 is s q in each group, and every rate is a function of
 these.
+
+The linear program.  A group has levels with shares of positives p_i and weights w_i, which add up
+to 1.  The people who are decided have the weights v_i <= u w_i, which add up to 1 too, so that
+1 / u of the group is decided and 1 - 1 / u handed over.  Their scores become outputs q_j with
+weights s_j.  Each output is the mean of the levels that are pooled in it, so s must be a
+mean-preserving contraction of v, and every contraction will do (Strassen 1965).  Contractions are
+those below v in the convex order:
+
+    sum_j s_j max(q_j - p_i, 0)  <=  sum_k v_k max(p_k - p_i, 0)    for each level i
+
+with the same mean.  So who gets which output need not be known to find the best s: instead of a
+variable per level and output there is one per level and one per output, and a program of 128 levels
+and four groups takes a fifth of a second instead of half a minute.  :func:`assigned` then
+says who gets which.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Unpack
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isocost.checks import (
-    as_number,
-    check_salt,
-    check_threshold,
-    check_tolerance,
-    check_word,
-    short,
-)
+from isocost.checks import as_number, check_tolerance, check_word, short
 from isocost.errors import (
     DeferralWarning,
     InfeasibleError,
@@ -40,51 +49,39 @@ from isocost.errors import (
     UsageError,
     setting,
 )
+from isocost.groups import Group
 from isocost.measures.table import MEASURES
-from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
-from isocost.repairs.deferral import (
-    FEWEST_DECIDED,
-    MOST_OUTPUTS,
-    DeferralProgram,
-    Solved,
-    rows_of,
-)
-from isocost.repairs.levels import score_levels
-from isocost.repairs.linear_program import unsolved
-from isocost.repairs.reconcilability import Levels, check_levels
+from isocost.question import Question
+from isocost.repairs.counsel import repairs
+from isocost.repairs.lp import SOLVED, Levels, ScoreLevels, check_levels, score_levels, unsolved
 from isocost.repairs.review import reviewed
 from isocost.result import Record
-from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tallies import Tally
+from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import round_up
-
-PROMISED = ("fpr", "fnr", "ppv", "npv", "selection_rate")
-"""Equal rates that are promised: those that can be watched."""
 
 LEAST = "least"
 
 KEEPS: tuple[str, ...] = ("information", "brier")
 
 EXACT = 1e-9
-"""How exactly a program and its dual must agree."""
+"""Largest difference between a program and its dual."""
 
 GOAL = "one distribution of scores among the decided"
 
 
-@heeding
+@repairs("share", "tolerance")
 def hand_over(
-    tally: TallyLike,
+    tally: Tally,
+    question: Question,
+    *,
     share: float | Literal["least"] | None = 0.25,
     tolerance: float = 0.0,
-    *,
-    threshold: float = 0.5,
     keep: Literal["information", "brier"] = "information",
     levels: Levels = "auto",
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Hand some people over, so that calibrated scores treat the others of all groups alike.
 
@@ -109,7 +106,7 @@ def hand_over(
         How far the share of the decided with a score of at least c, and of either label, may differ
         between groups, for every c.
     threshold : float
-        Outputs at or above it are positive; must be an edge of the tally.
+        As in :class:`isocost.Question`; must be an edge of the tally.
     keep : {"information", "brier"}
         What the scores of the decided should have most of: the highest E[q^2], or the lowest
         Brier score E[q (1 - q)].  Both are the same where base rates are given.  Here these follow
@@ -138,7 +135,7 @@ def hand_over(
     The least share alone would pick scores that tell little.
 
     The least share is a linear program, whose dual proves that no smaller one is enough; see
-    :mod:`isocost.repairs.deferral`.
+    :mod:`isocost.repairs.hand_over`.
 
     All of it is exact on the tally it was made from, and holds up to chance on new data.  Nothing
     is said about the people handed over: they are as well or badly off as whoever decides about
@@ -162,22 +159,19 @@ def hand_over(
     African-American 0.2191 0.5609 0.6263 0.6248 0.4554
     Caucasian        0.2191 0.5609 0.6263 0.6248 0.4554
     """
-    tally = as_tally(tally, reading)
-    check_salt(salt)
-    request = check_request(share, tolerance, threshold, keep, levels)
+    request = check_request(share, tolerance, question.threshold, keep, levels)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    search = DeferralSearch(tally, request)
-    solved, verdict = search.solution()
+    program, solved, verdict = solution_of(tally, request)
     notes = []
     if solved is None or not verdict.feasible:
         if solved is None or infeasible == "raise":
-            raise InfeasibleError(explain(request, verdict), verdict)
+            raise InfeasibleError(verdict.problem(request), verdict)
         notes.append(
             f"Handing over {request.share:.4g} is not enough for {GOAL}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
         )
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
-    rows = tuple(rows_of(tally.groups, search.program, solved))
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=5)
+    rows = tuple(rows_of(tally.groups, program, solved))
     rule = Rule(
         groups=tally.groups,
         rows=rows,
@@ -189,17 +183,14 @@ def hand_over(
     gone = reviewed(rule, tally, request.threshold)
     loud = list(gone.warnings())
     for text in loud:
-        warnings.warn(text, DeferralWarning, stacklevel=4)
+        warnings.warn(text, DeferralWarning, stacklevel=5)
     notes += [*loud, *gone.remarks()]
     if request.share is None:
         notes.append(verdict.certificate)
-    return replace(rule, notes=tuple(notes), promise=_promise(rows, request, after))
-
-
-def _promise(rows: tuple[Row, ...], request: DeferralRequest, after: Tally) -> Promise:
-    """The rates that are equal among the decided, and the shares handed over."""
     kinds = after.kinds(request.threshold)
-    values = {name: MEASURES[name].of(kinds) for name in PROMISED}
+    # Rates that can be watched.
+    names = ("fpr", "fnr", "ppv", "npv", "selection_rate")
+    values = {name: MEASURES[name].of(kinds) for name in names}
     # A tolerance is about the distribution, which a rate may exceed.
     reached = {
         name: request.tolerance if (far := float(np.ptp(x))) <= request.tolerance + EXACT else far
@@ -207,7 +198,8 @@ def _promise(rows: tuple[Row, ...], request: DeferralRequest, after: Tally) -> P
         if not np.isnan(x).any()
     }
     shares = after.shares_handed_over
-    return Promise.of(rows, reached, threshold=request.threshold, handed_over=shares)
+    promise = Promise.of(rows, reached, threshold=request.threshold, handed_over=shares)
+    return replace(rule, notes=tuple(notes), promise=promise)
 
 
 @dataclass(frozen=True)
@@ -222,7 +214,7 @@ class DeferralRequest:
 
 
 def check_request(
-    share: Any, tolerance: Any, threshold: Any, keep: str, levels: Any
+    share: Any, tolerance: Any, threshold: float, keep: str, levels: Any
 ) -> DeferralRequest:
     """Bring the arguments into one form; raise if one of them is invalid."""
     check_word("keep", keep, KEEPS)
@@ -235,7 +227,7 @@ def check_request(
     return DeferralRequest(
         share=None if share is None else as_number(share),
         tolerance=check_tolerance(tolerance),
-        threshold=check_threshold(threshold),
+        threshold=threshold,
         keep=keep,
         levels=check_levels(levels),
     )
@@ -243,7 +235,7 @@ def check_request(
 
 @dataclass(frozen=True)
 class Deferral(Record):
-    """Whether a share is enough, and which one would be.
+    """The verdict on a share to hand over, and the share that is enough.
 
     Attributes
     ----------
@@ -283,69 +275,343 @@ class Deferral(Record):
         least = f"{self.smallest_share:.2%} must be handed over."
         return f"Feasible: {least}" if self.feasible else f"Not feasible: at least {least}"
 
+    def problem(self, request: DeferralRequest) -> Problem:
+        """The error for a share that is not enough."""
+        said = str(self).lower().rstrip(".")
+        if math.isnan(self.smallest_share):
+            rule = f"must allow {GOAL}, with some share handed over"
+            got = f"{request.tolerance:g}; {said}"
+            least = setting("tolerance", float(round_up(self.smallest_tolerance)))
+            return Problem("tolerance", rule, got, f"use {least} or more")
+        rule = f"must be at least {round_up(self.smallest_share)} for {GOAL}"
+        step = f"hand over more, or use {setting('share', LEAST)}"
+        step += f"; or ask for less with {setting('tolerance')}"
+        return Problem("share", rule, f"{request.share:g}; {said}", step)
 
-def explain(request: DeferralRequest, verdict: Deferral) -> Problem:
-    """The error for a share that is not enough."""
-    said = str(verdict).lower().rstrip(".")
-    if math.isnan(verdict.smallest_share):
-        rule = f"must allow {GOAL}, with some share handed over"
-        least = setting("tolerance", float(round_up(verdict.smallest_tolerance)))
-        return Problem("tolerance", rule, f"{request.tolerance:g}; {said}", f"use {least} or more")
-    rule = f"must be at least {round_up(verdict.smallest_share)} for {GOAL}"
-    step = f"hand over more, or use {setting('share', LEAST)}"
-    step += f"; or ask for less with {setting('tolerance')}"
-    return Problem("share", rule, f"{request.share:g}; {said}", step)
 
+def solution_of(
+    tally: Tally, request: DeferralRequest
+) -> tuple[DeferralProgram, Solved | None, Deferral]:
+    """The program, its best solution at the share asked for or at the least one, and the verdict.
 
-class DeferralSearch:
-    """The program of a request, and its solutions."""
-
-    def __init__(self, tally: Tally, request: DeferralRequest) -> None:
-        self.request = request
-        self.levels = [
-            score_levels(tally, group, request.threshold, request.levels)
-            for group in range(len(tally.groups))
-        ]
-        self.program = self._program(request.tolerance)
-
-    def _program(self, tolerance: float) -> DeferralProgram:
-        """The program with the levels of all groups as outputs, and the threshold."""
-        values = np.unique(np.concatenate([one.p for one in self.levels]))
-        if len(values) >= MOST_OUTPUTS:
-            places = np.linspace(0, len(values) - 1, MOST_OUTPUTS - 1)
-            values = values[np.unique(places.round().astype(np.intp))]
-        outputs = np.union1d(values, self.request.threshold)
-        return DeferralProgram(self.levels, outputs, tolerance, self.request.keep)
-
-    def solution(self) -> tuple[Solved | None, Deferral]:
-        """The solution with most information at the share asked for, or at the least one."""
-        request = self.request
-        verdict = Deferral(True, request.share, request.threshold)
-        fewest = self.program.fewest()
-        if fewest is None:
-            tolerance = self._least_tolerance()
-            none = replace(verdict, feasible=False, bound=math.inf, smallest_tolerance=tolerance)
-            return None, none
-        smallest = 1.0 - fewest.decided
-        bound = min(1.0 - 1.0 / max(fewest.bound, 1.0), smallest)
-        feasible = request.share is None or smallest <= request.share + EXACT
-        verdict = replace(verdict, feasible=feasible, smallest_share=smallest, bound=bound)
-        share = request.share if request.share is not None and feasible else smallest
-        return self._informed(1.0 - share), verdict
-
-    def _informed(self, decided: float) -> Solved:
-        """The most information with this share decided; fewer by rounding if need be."""
-        for scale in (0.0, 1e-12, 1e-11, 1e-10, 1e-9):
-            solved = self.program.informed(decided * (1.0 - scale))
-            if solved is not None:
-                return solved
-        raise unsolved("no scores for those who can be decided")
-
-    def _least_tolerance(self) -> float:
-        """The least tolerance with which some share is enough, up to 0.001; with 1 any is."""
-        low, high = self.request.tolerance, 1.0
+    The outputs are the levels of all groups, and the threshold.
+    """
+    levels = [
+        score_levels(tally, group, request.threshold, request.levels)
+        for group in range(len(tally.groups))
+    ]
+    values = np.unique(np.concatenate([one.p for one in levels]))
+    if len(values) >= MOST_OUTPUTS:
+        places = np.linspace(0, len(values) - 1, MOST_OUTPUTS - 1)
+        values = values[np.unique(places.round().astype(np.intp))]
+    outputs = np.union1d(values, request.threshold)
+    program = DeferralProgram(levels, outputs, request.tolerance, request.keep)
+    verdict, fewest = Deferral(True, request.share, request.threshold), program.fewest()
+    if fewest is None:
+        # With the tolerance 1 any share is enough.
+        low, high = request.tolerance, 1.0
         while high - low > 1e-3:
             middle = (low + high) / 2.0
-            possible = self._program(middle).fewest() is not None
+            possible = replace(program, spread=middle).fewest() is not None
             low, high = (low, middle) if possible else (middle, high)
-        return high
+        none = replace(verdict, feasible=False, bound=math.inf, smallest_tolerance=high)
+        return program, None, none
+    smallest = 1.0 - fewest.decided
+    bound = min(1.0 - 1.0 / max(fewest.bound, 1.0), smallest)
+    feasible = request.share is None or smallest <= request.share + EXACT
+    verdict = replace(verdict, feasible=feasible, smallest_share=smallest, bound=bound)
+    share = request.share if request.share is not None and feasible else smallest
+    # Fewer are decided by rounding if need be.
+    for scale in (0.0, 1e-12, 1e-11, 1e-10, 1e-9):
+        solved = program.informed((1.0 - share) * (1.0 - scale))
+        if solved is not None:
+            return program, solved, verdict
+    raise unsolved("no scores for those who can be decided")
+
+
+# The linear program
+
+MOST_OUTPUTS = 128
+"""The most outputs that all groups share."""
+
+FEWEST_DECIDED = 0.01
+"""At least this share of every group is decided; handing over all others repairs nothing."""
+
+NOISE = 1e-12
+"""A weight up to here is rounding."""
+
+
+class Solved(NamedTuple):
+    """A solution: weights of the outputs of each group, the share that is decided, and a bound.
+
+    ``value`` is what the solution costs; by the dual, no solution costs less than ``bound``.
+    """
+
+    weights: list[Floats]
+    decided: float
+    value: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class DeferralProgram:
+    """The people decided, the same share of each group, and their scores.
+
+    All groups share the outputs, from low to high.  The share of people with an output of at least
+    c and a given label may differ by ``spread`` between groups, for each c; with 0 all groups have
+    the same weights of the outputs.  ``keep`` names what is maximized: E[q^2], or E[q^2] - E[q].
+    """
+
+    levels: Sequence[ScoreLevels]
+    outputs: Floats
+    spread: float = 0.0
+    keep: str = "information"
+
+    @cached_property
+    def _starts(self) -> dict[str, Any]:
+        """The first column of v of each group, s of each group or of all, lowest shares, and u."""
+        size = len(self.outputs)
+        ends = np.cumsum([0, *map(len, self.levels)]).tolist()
+        own = size if self.spread else 0
+        low = ends[-1] + (size if not self.spread else size * len(self.levels))
+        u = low + 2 * own
+        s = [ends[-1] + own * t for t in range(len(self.levels))]
+        return {"v": ends[:-1], "s": s, "low": low, "u": u, "width": u + 1}
+
+    @cached_property
+    def _system(self) -> tuple[_System, _System]:
+        """The inequalities and equations."""
+        at, q = self._starts, self.outputs
+        below, equal = _Rows(at["width"]), _Rows(at["width"])
+        for t, one in enumerate(self.levels):
+            v, s, n = at["v"][t], at["s"][t], len(one)
+            below.add({v: np.eye(n), at["u"]: -one.w[:, None]})
+            over = np.maximum(q - one.p[:, None], 0.0)
+            below.add({s: over, v: -np.maximum(one.p - one.p[:, None], 0.0)})
+            equal.add({v: np.ones((1, n))}, 1.0)
+            equal.add({v: one.p[None, :], s: -q[None, :]})
+            if t == 0 or self.spread:
+                equal.add({s: np.ones((1, len(q)))}, 1.0)
+        above = np.triu(np.ones((len(q), len(q))))
+        for label, share in enumerate((1.0 - q, q) if self.spread else ()):
+            low = at["low"] + label * len(q)
+            each = np.eye(len(q))
+            for s in at["s"]:
+                # Each share is at least the lowest, and no more than the tolerance above it.
+                below.add({s: -above * share, low: each})
+                below.add({s: above * share, low: -each}, self.spread)
+        return below.system, equal.system
+
+    def _solve(self, costs: Floats, least: float, most: float) -> Solved | None:
+        """The best solution with ``least <= u <= most``; 1 / u of each group is decided."""
+        at = self._starts
+        lower, upper = np.zeros(at["width"]), np.ones(at["width"])
+        lower[at["u"]], upper[at["u"]] = least, most
+        minimum = _minimize(costs, *self._system, (lower, upper))
+        if minimum is None:
+            return None
+        x, bound = minimum
+        weights = [x[s : s + len(self.outputs)] for s in at["s"]]
+        return Solved(weights, 1.0 / float(x[at["u"]]), float(costs @ x), bound)
+
+    def fewest(self) -> Solved | None:
+        """The solution with the least u, that is, with the fewest people handed over."""
+        costs = np.zeros(self._starts["width"])
+        costs[self._starts["u"]] = 1.0
+        return self._solve(costs, 1.0, 1.0 / FEWEST_DECIDED)
+
+    def informed(self, decided: float) -> Solved | None:
+        """The solution with most of what ``keep`` names if this share is decided."""
+        q, costs = self.outputs, np.zeros(self._starts["width"])
+        kept = q**2 if self.keep == "information" else q**2 - q
+        for s, one in zip(self._starts["s"], self.levels, strict=True):
+            costs[s : s + len(q)] -= one.share * kept
+        u = max(1.0 / decided, 1.0)
+        return self._solve(costs, u, u)
+
+
+_System = tuple[Any, Floats]
+"""A sparse matrix and the right-hand sides of its rows."""
+
+
+class _Rows:
+    """Rows of a sparse matrix as they are added, and their right-hand sides."""
+
+    def __init__(self, width: int) -> None:
+        self.width, self.count = width, 0
+        self._entries: list[tuple[Ints, Ints, Floats]] = []
+        self._right: list[Floats] = []
+
+    def add(self, blocks: Mapping[int, Floats], right: float = 0.0) -> None:
+        """Rows with these blocks, each beginning at its column."""
+        rows = len(next(iter(blocks.values())))
+        for start, block in blocks.items():
+            i, j = np.nonzero(block)
+            self._entries.append((i + self.count, j + start, block[i, j]))
+        self._right.append(np.full(rows, right))
+        self.count += rows
+
+    @property
+    def system(self) -> _System:
+        """The rows so far: a sparse matrix, and the right-hand sides."""
+        from scipy.sparse import coo_array
+
+        i, j, values = (np.concatenate(x) for x in zip(*self._entries, strict=True))
+        matrix = coo_array((values, (i, j)), shape=(self.count, self.width)).tocsr()
+        return matrix, np.concatenate(self._right)
+
+
+def _minimize(
+    costs: Floats, below: _System, equal: _System, bounds: tuple[Floats, Floats]
+) -> tuple[Floats, float] | None:
+    """The best variables, and a bound that the dual proves; None if nothing is feasible."""
+    from scipy.optimize import linprog
+
+    # Presolving has found programs infeasible that are not.
+    for method, presolve in (("highs-ds", True), ("highs-ds", False), ("highs-ipm", True)):
+        result = linprog(
+            costs,
+            A_ub=below[0],
+            b_ub=below[1],
+            A_eq=equal[0],
+            b_eq=equal[1],
+            bounds=np.stack(bounds, axis=1),
+            method=method,
+            options={
+                "presolve": presolve,
+                "primal_feasibility_tolerance": 1e-10,
+                "dual_feasibility_tolerance": 1e-10,
+            },
+        )
+        if result.status == SOLVED:
+            prices = (np.minimum(result.ineqlin.marginals, 0.0), result.eqlin.marginals)
+            return result.x, dual_bound(costs, below, equal, bounds, prices)
+    return None
+
+
+def dual_bound(
+    costs: Floats,
+    below: _System,
+    equal: _System,
+    bounds: tuple[Floats, Floats],
+    prices: tuple[Floats, Floats],
+) -> float:
+    """A lower bound on costs @ x over all feasible x (weak duality).
+
+    For prices z <= 0 of the inequalities and y of the equations, and reduced costs
+    r = costs - A'z - B'y, costs @ x = r @ x + z @ A x + y @ B x >= z @ a + y @ b + the least r @ x
+    within the bounds of x.  It holds for any prices, so the solver need not be trusted.
+    """
+    z, y = prices
+    reduced = costs - below[0].T @ z - equal[0].T @ y
+    at_best = np.where(reduced > 0.0, bounds[0], bounds[1])
+    return float(below[1] @ z + equal[1] @ y + reduced @ at_best)
+
+
+def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: float) -> Floats:
+    """The share of each level (rows) that gets each output (columns).
+
+    From the lowest output to the highest, an output takes those who are nearest to it and still
+    there: levels around it, without a gap, of which the two at the ends may be divided so that
+    their weight and their mean are right.  If there is a solution at all, this is one: it is the
+    left-curtain coupling (Beiglböck and Juillet, Annals of Probability 2016).
+
+    ``weights`` are the shares of the outputs among the decided, and ``decided`` is the share of
+    the group that is.
+
+    Examples
+    --------
+    >>> two = np.array([0.2, 0.8])
+    >>> group = ScoreLevels(two, two, two > 0.5, two, np.array([0.5, 0.5]), two, 1.0, 0.5)
+    >>> assigned(group, np.array([0.2, 0.5]), np.array([0.25, 0.75]), 0.8).round(3).tolist()
+    [[0.4, 0.6], [0.0, 0.6]]
+    """
+    order = np.argsort(levels.p, kind="stable")
+    p, w = levels.p[order], levels.w[order]
+    # Fewer people may be decided, so that rounding does not make it impossible.
+    for scale in (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9):
+        left = w.copy()
+        taken = np.zeros((len(p), len(outputs)))
+        for j in np.flatnonzero(weights > NOISE):
+            wanted = weights[j] * decided * (1.0 - scale)
+            own = _nearest(p, left, float(outputs[j]), wanted)
+            if own is None:
+                break
+            taken[:, j] = own
+            left = np.maximum(left - own, 0.0)
+        else:
+            shares = np.zeros_like(taken)
+            shares[order] = taken / w[:, None]
+            return shares
+    raise unsolved("scores that nobody can get")
+
+
+def _nearest(p: Floats, left: Floats, q: float, wanted: float) -> Floats | None:
+    """The weight to take of each level for ``wanted`` in all with the mean q; None if impossible.
+
+    The levels are sorted.  What is taken is a part of the weight left from x to x + wanted, counted
+    from below; its mean rises with x, so that x is found by bisection between levels and then from
+    a linear equation.
+    """
+    ends = np.concatenate([[0.0], np.cumsum(left)])
+    spare = ends[-1] - wanted
+    if spare < -NOISE:
+        return None
+    sums = np.concatenate([[0.0], np.cumsum(left * (p - q))])
+    # Where x or x + wanted is the end of a level the excess has its kinks.
+    kinks = np.concatenate([ends, ends - wanted, [0.0, spare]])
+    kinks = np.unique(kinks[(kinks >= 0.0) & (kinks <= max(spare, 0.0))])
+    values = np.interp(kinks + wanted, ends, sums) - np.interp(kinks, ends, sums)
+    rounding = 1e-13 * wanted
+    if not len(kinks) or values[0] > rounding or values[-1] < -rounding:
+        return None
+    k = int(np.clip(np.searchsorted(values, 0.0), 1, max(len(kinks) - 1, 1)))
+    x = float(kinks[0])
+    if len(kinks) > 1:
+        (x0, x1), (y0, y1) = kinks[k - 1 : k + 1], values[k - 1 : k + 1]
+        x = float(x0 if y1 == y0 else np.clip(x0 - y0 * (x1 - x0) / (y1 - y0), x0, x1))
+    inside = np.minimum(ends[1:], x + wanted) - np.maximum(ends[:-1], x)
+    return _exact(p, left, np.clip(inside, 0.0, left), q, wanted)
+
+
+def _exact(p: Floats, left: Floats, taken: Floats, q: float, wanted: float) -> Floats:
+    """The weights taken, with rounding errors of weight and mean moved to the two ends."""
+    used = np.flatnonzero(taken > 0.0)
+    if len(used) < 2 or p[used[-1]] == p[used[0]]:
+        return taken
+    first, last = used[0], used[-1]
+    missing, off = wanted - taken.sum(), q * wanted - float(p @ taken)
+    upper = (off - missing * p[first]) / (p[last] - p[first])
+    exact = taken.copy()
+    exact[last] += upper
+    exact[first] += missing - upper
+    return np.clip(exact, 0.0, left)
+
+
+def rows_of(groups: Sequence[Group], program: DeferralProgram, solved: Solved) -> Iterator[Row]:
+    """For each level those who are handed over first, then outputs from low to high.
+
+    First, so that a person who is handed over still is if the rule is made again with a larger
+    share: the coins below a bound stay below a higher one.
+    """
+    for t, group in enumerate(groups):
+        levels, outputs = program.levels[t], program.outputs
+        given = assigned(levels, outputs, solved.weights[t], solved.decided)
+        first, last = float(levels.lo[0]), float(levels.hi[-1])
+        if first > 0.0:
+            # Nobody had such a score: somebody else must decide.
+            yield Row(group, 0.0, first, "defer", None, 1.0)
+        for level, shares in enumerate(given):
+            lo, hi = float(levels.lo[level]), float(levels.hi[level])
+            # A share that only rounding leaves is nobody.
+            shares[shares <= NOISE] = 0.0
+            rest = 1.0 - math.fsum(shares)
+            if rest > NOISE:
+                yield Row(group, lo, hi, "defer", None, min(rest, 1.0))
+            else:
+                # What rounding leaves over would keep a score that nobody else has.
+                shares[np.argmax(shares)] += rest
+            for j in np.flatnonzero(shares > 0.0):
+                yield Row(group, lo, hi, "set", float(outputs[j]), min(float(shares[j]), 1.0))
+        if last < 1.0:
+            yield Row(group, last, 1.0, "defer", None, 1.0)

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Unpack
+from typing import Literal
 
 import numpy as np
 
-from isocost.checks import check_salt, check_threshold, check_word
+from isocost.checks import check_word
 from isocost.errors import Problem, UsageError, listing, setting, spoken
 from isocost.groups import group_names
 from isocost.measures.rates import base_rate, mean_score
 from isocost.measures.table import MEASURES
-from isocost.promises import Promise
-from isocost.repairs.counsel import heeding
-from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.question import Question
+from isocost.repairs.counsel import repairs
+from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tallies import Tally
 from isocost.typing import Floats
 
 RATES = ("generalized_fpr", "generalized_fnr", "fpr", "fnr")
 
 GENERALIZED, HARD = slice(0, 2), slice(2, 4)
-"""Where the two pairs of rates are in :data:`RATES`."""
-
-NEAR_MIRROR = 1e-12
-"""How far a cut may be from 1 - threshold and still be it: 1 - 0.7 is not the double 0.3."""
+"""The two pairs of rates in :data:`RATES`."""
 
 NOISE = 1e-14
 """Below this a probability, or an effect on a rate, is rounding."""
@@ -34,26 +30,19 @@ TOLERANCE = 1e-10
 """By how much the solver may miss an equation; the least it accepts."""
 
 MAGNIFIED = 1e4
-"""What equations are multiplied by: the solver takes a coefficient below 1e-9 for 0."""
+"""Factor of the equations: the solver takes a coefficient below 1e-9 for 0."""
 
 AT_BOUND = 1e-9
 """A variable this near its bound is at it, and a price beyond this is not 0."""
 
-USELESS = 1e-6
-"""How near to 1 the two common rates may add up before the scores are called useless."""
 
-NAMED = 10
-"""How many groups a note names."""
-
-
-@heeding
+@repairs("threshold")
 def equalize_odds(
-    tally: TallyLike,
-    threshold: float = 0.5,
+    tally: Tally,
+    question: Question,
     *,
     rates: Literal["generalized", "hard"] = "generalized",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Give every group the same false-positive and false-negative rate by flipping scores.
 
@@ -70,8 +59,7 @@ def equalize_odds(
     tally : Tally, or data
         Of a holdout part; any number of groups, each with positives and negatives.
     threshold : float
-        The score from which people are treated as positive.  It and 1 - threshold must be
-        edges of the tally.
+        As in :class:`isocost.Question`.  It and 1 - threshold must be edges of the tally.
     rates : {"generalized", "hard"}
         Make the generalized rates c_fp and c_fn equal, as the paper does, or the shares FPR and
         FNR at the threshold, as Hardt et al. do for decisions.
@@ -117,23 +105,28 @@ def equalize_odds(
     >>> [(round(one.generalized_fpr, 4), round(one.generalized_fnr, 4)) for one in after]
     [(0.4217, 0.4929), (0.4217, 0.4929)]
     """
-    tally = as_tally(tally, reading)
-    check_salt(salt)
     step = 'use "generalized" for mean scores, as the paper does, or "hard" for decisions'
     check_word("rates", rates, ("generalized", "hard"), step)
-    threshold = check_threshold(threshold)
+    threshold = question.threshold
     _require_edges(tally, threshold)
     equal = GENERALIZED if rates == "generalized" else HARD
-    flips = _solve(_program(tally, threshold, equal), _shares(tally, threshold))
-    rows = _rows(tally, threshold, flips)
-    names = RATES[equal.start : equal.stop]
+    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
+    shares = np.stack([selected, 1.0 - selected], axis=-1)
+    flips = _solve(_program(tally, threshold, equal), shares)
+    rows = tuple(
+        Row(group, lo, hi, "mirror", None, float(probability))
+        for group, (p2n, n2p) in zip(tally.groups, flips, strict=True)
+        for lo, hi, probability in ((threshold, 1.0, p2n), (0.0, threshold, n2p))
+        if probability > 0
+    )
+    goals = dict.fromkeys(RATES[equal], 0.0)
     rule = Rule(
         groups=tally.groups,
         rows=rows,
         method="odds",
         settings={"threshold": threshold, "rates": rates},
         salt=salt,
-        promise=Promise.of(rows, dict.fromkeys(names, 0.0), calibrated=False, threshold=threshold),
+        promise=Promise.of(rows, goals, calibrated=False, threshold=threshold),
     )
     return replace(rule, notes=_notes(tally, rule, threshold, equal))
 
@@ -142,7 +135,8 @@ def _require_edges(tally: Tally, threshold: float) -> None:
     """Raise if the threshold or 1 - threshold lies inside a bin."""
     mirror = 1.0 - threshold
     inside = [] if tally.grid.has_cut(threshold) else [threshold]
-    if np.abs(tally.grid.cuts - mirror).min() > NEAR_MIRROR:
+    # 1 - 0.7 is not the double 0.3.
+    if np.abs(tally.grid.cuts - mirror).min() > 1e-12:
         inside.append(mirror)
     if inside:
         # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
@@ -182,12 +176,6 @@ def _rates(tally: Tally, threshold: float) -> Floats:
     return np.stack([MEASURES[name].of(kinds) for name in RATES], axis=-1)
 
 
-def _shares(tally: Tally, threshold: float) -> Floats:
-    """The share of each group at or above the threshold, and below it."""
-    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
-    return np.stack([selected, 1.0 - selected], axis=-1)
-
-
 def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     """Write down the linear program.
 
@@ -195,14 +183,12 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     It comes from Rule.expected, so that the program and the closed form place mirrored scores,
     ties among them, on the same side.
     """
-    now = _rates(tally, threshold)
-    slopes = np.stack(
-        [
-            _rates(_flipped(tally, lo, hi), threshold) - now
-            for lo, hi in ((threshold, 1.0), (0.0, threshold))
-        ],
-        axis=-1,
-    )
+    now, effects = _rates(tally, threshold), []
+    for lo, hi in ((threshold, 1.0), (0.0, threshold)):
+        rows = tuple(Row(group, lo, hi, "mirror", None, 1.0) for group in tally.groups)
+        flipped = Rule(tally.groups, rows, "odds").expected(tally)
+        effects.append(_rates(flipped, threshold) - now)
+    slopes = np.stack(effects, axis=-1)
     slopes[np.abs(slopes) < NOISE] = 0.0
     count = len(tally.groups)
     matrix = np.zeros((count, 2, 2 * count + 2))
@@ -210,7 +196,12 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
         matrix[group, :, 2 * group : 2 * group + 2] = slopes[group, equal]
     matrix[:, :, -2:] = -np.eye(2)
     effective = slopes.any(axis=1).ravel()
-    flips, common = _constant(threshold, equal)
+    # Start where every group has the rates of a constant score.  For decisions everybody ends on
+    # one side: below a threshold above 1/2, or else above it, ties included.
+    flips, common = [0.5, 0.5], [0.5, 0.5]
+    if equal == HARD:
+        above = float(threshold <= 0.5)
+        flips, common = [1.0 - above, above], [above, 1.0 - above]
     return _Program(
         cost=np.append(slopes[:, HARD].sum(axis=1).ravel(), [0.0, 0.0]),
         matrix=matrix.reshape(2 * count, -1),
@@ -219,20 +210,6 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
         upper=np.append(effective.astype(np.float64), [np.inf, np.inf]),
         start=np.append(np.tile(flips, count) * effective, common),
     )
-
-
-def _constant(threshold: float, equal: slice) -> tuple[list[float], list[float]]:
-    """Flips that leave every group with the rates of a constant score, and those rates."""
-    if equal == GENERALIZED:
-        return [0.5, 0.5], [0.5, 0.5]
-    # Everybody ends on one side: below a threshold above 1/2, or else above it, ties included.
-    return ([1.0, 0.0], [0.0, 1.0]) if threshold > 0.5 else ([0.0, 1.0], [1.0, 0.0])
-
-
-def _flipped(tally: Tally, lo: float, hi: float) -> Tally:
-    """The tally after every score in [lo, hi) was flipped."""
-    rows = tuple(Row(group, lo, hi, "mirror", None, 1.0) for group in tally.groups)
-    return Rule(tally.groups, rows, "odds").expected(tally)
 
 
 def _solve(program: _Program, shares: Floats) -> Floats:
@@ -302,40 +279,26 @@ def _polished(x: Floats, program: _Program) -> Floats:
     return np.clip(x, lower, upper)
 
 
-def _rows(tally: Tally, threshold: float, flips: Floats) -> tuple[Row, ...]:
-    return tuple(
-        Row(group, lo, hi, "mirror", None, float(probability))
-        for group, (p2n, n2p) in zip(tally.groups, flips, strict=True)
-        for lo, hi, probability in ((threshold, 1.0, p2n), (0.0, threshold, n2p))
-        if probability > 0
-    )
-
-
 def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[str, ...]:
-    """What became of calibration, and whether the scores are still of use."""
+    """Notes on calibration, which is given up, and on scores that are of no use any more."""
     after = rule.expected(tally)
     notes = []
     touched = {row.group for row in rule.rows}
     changed = [index for index, group in enumerate(tally.groups) if group in touched]
     if changed:
-        notes.append(_calibration_note(tally, after, changed))
+        # The distance |mu c_fn - (1 - mu) c_fp| from the line is |mu - E[h]|, identically.
+        before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
+        names = group_names(tally.groups)
+        worst = sorted(changed, key=lambda index: -now[index])
+        distances = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst]
+        notes.append(
+            "Equalized odds gives up calibration. Distance from the calibrated line, "
+            f"|mu c_fn - (1 - mu) c_fp|: {listing(distances, 10)}."
+        )
     total = float(_rates(after, threshold)[:, equal].sum(axis=-1).mean())
-    if total >= 1.0 - USELESS:
+    if total >= 1.0 - 1e-6:
         notes.append(
             f"The two common rates add up to {total:.4f}: giving everybody one and the same "
             "score is no worse. Nothing is left of what the scores knew."
         )
     return tuple(notes)
-
-
-def _calibration_note(tally: Tally, after: Tally, changed: list[int]) -> str:
-    """How far each changed group is from its calibrated line, |mu c_fn - (1 - mu) c_fp|."""
-    # The distance from the line is |mu - E[h]|, identically.
-    before, now = (np.abs(base_rate(t.totals) - mean_score(t.totals)) for t in (tally, after))
-    names = group_names(tally.groups)
-    worst = sorted(changed, key=lambda index: -now[index])
-    distances = [f"{now[i]:.4f} for {names[i]} (before {before[i]:.4f})" for i in worst]
-    return (
-        "Equalized odds gives up calibration. Distance from the calibrated line, "
-        f"|mu c_fn - (1 - mu) c_fp|: {listing(distances, NAMED)}."
-    )

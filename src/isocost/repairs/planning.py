@@ -1,4 +1,4 @@
-"""How many people it takes: to establish a difference, or calibration; for a repair to hold."""
+"""The number of people needed to establish a difference or calibration, or for a repair to hold."""
 
 from __future__ import annotations
 
@@ -6,37 +6,42 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from isocost.cells import Cells
-from isocost.checks import check_amount, check_confidence, check_seed, check_whole
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.checks import check_amount, check_confidence
+from isocost.costs import Cost
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.feasibility import large_groups
-from isocost.measures.intervals import normal_draws
-from isocost.measures.margins import Mean, mean_of, normal_quantile, size_interval, stretch
+from isocost.measures.intervals import (
+    mean_of,
+    normal_draws,
+    normal_quantile,
+    size_interval,
+    stretch,
+)
 from isocost.measures.table import MEASURES, cost_row
-from isocost.question import DEFAULT
-from isocost.repairs.composition import edges_of
+from isocost.question import DEFAULT, LEAST_REMAKES, Question, asks
+from isocost.repairs.composition import edges_of, question_of
 from isocost.repairs.counsel import titles_of
 from isocost.repairs.population import Population
 from isocost.repairs.registry import remade
-from isocost.repairs.unseen import LEAST, Replicates, Report, Yardstick, safe_level
+from isocost.repairs.unseen import Replicates, Report, Yardstick, safe_level
 from isocost.result import Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import CALIBRATED, MIN_GROUP, MIN_LABEL
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """What one group takes.
+    """The number of people that one group takes.
 
     Attributes
     ----------
@@ -55,7 +60,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """How many people of each group it takes.
+    """The number of people that each group takes.
 
     Attributes
     ----------
@@ -90,7 +95,7 @@ class Plan(Result):
         return frame_of(table, backend or self.backend)
 
     def headline(self) -> str:
-        """What the numbers are for, in a line."""
+        """The purpose of the numbers, in a line."""
         return (
             f"People needed; cost {self.cost}; {self.confidence:.4g} intervals, power "
             f"{self.power:.4g}"
@@ -106,15 +111,14 @@ class Plan(Result):
         ]
 
 
+@asks("cost", "detect")
 def plan(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    detect: float = 0.05,
+    tally: Tally,
+    question: Question,
     *,
+    detect: float = 0.05,
     limit: float = CALIBRATED,
-    confidence: float = 0.95,
     power: float = 0.8,
-    **reading: Unpack[DataOptions],
 ) -> Plan:
     """Compute how many people of each group are needed to establish a difference, or calibration.
 
@@ -134,14 +138,14 @@ def plan(
     tally : Tally, or data
         A first sample.  A group that is too small to be compared is taken to vary as everybody
         does.
-    cost : Cost or str
-        What an error costs.
+    cost, confidence, replicates, seed, min_group
+        What is asked: see :class:`isocost.Question`.
     detect : float
         The difference in cost to be established.
     limit : float
         The calibration gap to be ruled out.
-    confidence, power : float
-        Of the intervals, and how often the plan is to succeed if the difference is there.
+    power : float
+        The chance that the plan succeeds if the difference is there.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -156,9 +160,10 @@ def plan(
     African-American  3,696               2,225           10,731
     Caucasian         2,454               1,374           10,135
     """
-    tally = as_tally(tally, reading)
-    cost, detect = as_cost(cost), check_confidence(detect, "detect", 0.05)
-    limit, confidence = check_confidence(limit, "limit", CALIBRATED), check_confidence(confidence)
+    cost, confidence = question.cost, question.level
+    cost.check_groups(tally.groups)
+    detect = check_confidence(detect, "detect", 0.05)
+    limit = check_confidence(limit, "limit", CALIBRATED)
     power = check_confidence(power, "power", 0.8)
     counts = tally.totals.n.sum(axis=0)
     if not counts.all():
@@ -166,64 +171,46 @@ def plan(
         rule = "must have positives and negatives, to see how much costs vary"
         step = "check the label column, or count more people first"
         raise DataError(Problem("label", rule, f"{tally.n:,.15g} rows, no {kind}", step))
-    large = large_groups(tally, MIN_GROUP)
+    large = large_groups(tally, question.min_group)
     z = normal_quantile((1.0 + confidence) / 2.0)
     factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
     variance = (detect / factor) ** 2 / 2.0
-    draws = normal_draws(DEFAULT.replicates, DEFAULT.seed)
+    draws = normal_draws(question.replicates or DEFAULT.replicates, question.seed)
     result = {}
     for index, group in enumerate(tally.groups):
         own = tally.cells.take(tally.cells.of_group(index))
         like, cells = (index, own) if group in large else (None, tally.cells)
         rows = float(cells.n.sum())
         now = _cost_variance(cells, cost, group)
-        gap = _gap_limit(tally, like, confidence, power, draws)
+        # The end of the interval of the gap, with this power, if the group were calibrated.
+        _, noise = bin_noise(levels_of(tally, like), draws)
+        error, size = noise.std(axis=0), float(np.quantile(np.abs(noise).sum(axis=1), power))
+        gap = size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]
         needed = (rows * now / variance, rows * (gap / limit) ** 2)
-        least = _least(cells)
+        rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
+        least = max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0)
         result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
     return Plan(result, cost, detect, limit, confidence, power, tally.columns, tally.backend)
-
-
-def _least(cells: Cells) -> int:
-    """So many rows that a group can be compared, with its share of the rarer label."""
-    rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / float(cells.n.sum())
-    return max(MIN_GROUP, math.ceil(MIN_LABEL / rarer) if rarer else MIN_GROUP)
 
 
 def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
     """The squared standard error of the group's cost."""
     amounts = cost.amounts(group)
-
-    def error(mean: Mean) -> float:
-        return mean.error * mean.inflation
-
+    parts = list(zip(amounts, ("generalized_fpr", "generalized_fnr"), strict=True))
+    rows = [(amount, MEASURES[name]) for amount, name in parts if amount]
     if cost.by_base_rate:
-        return error(mean_of(cost_row(*amounts), cells, 0)) ** 2
-    rates = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
-    return sum(
-        (amount * error(mean_of(rate, cells, 0))) ** 2
-        for amount, rate in zip(amounts, rates, strict=True)
-        if amount
-    )
-
-
-def _gap_limit(
-    tally: Tally, index: int | None, confidence: float, power: float, draws: Floats
-) -> float:
-    """Where the interval of the gap would end, with this power, if the group were calibrated."""
-    _, noise = bin_noise(levels_of(tally, index), draws)
-    error = noise.std(axis=0)
-    size = float(np.quantile(np.abs(noise).sum(axis=1), power))
-    return size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]
+        rows = [(1.0, cost_row(*amounts))]
+    means = [(amount, mean_of(row, cells, 0)) for amount, row in rows]
+    return sum((amount * (mean.error * mean.inflation)) ** 2 for amount, mean in means)
 
 
 TIMES = tuple(2.0**power for power in range(-2, 9))
-"""How many times as many people are tried, until they are enough."""
+"""Multiples of the people there are that are tried, until they are enough."""
 
 
 @dataclass(frozen=True, repr=False)
 class RepairPlan(Result):
-    """How many people a repair needs to hold on new ones.
+    """The number of people that a repair needs to hold on new ones.
 
     Attributes
     ----------
@@ -258,15 +245,12 @@ class RepairPlan(Result):
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
-        numbers = {
-            "rows": list(self.now.values()),
-            "needed": list(map(float, self.groups.values())),
-        }
+        numbers = {"rows": [*self.now.values()], "needed": [*map(float, self.groups.values())]}
         table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
         return frame_of(table, backend or self.backend)
 
     def headline(self) -> str:
-        """What the numbers are for, in a line."""
+        """The purpose of the numbers, in a line."""
         return (
             f"People needed for {self.rule.method} to hold {titles_of(self.rule.promise)} within "
             f"{self.within:g} on new people, confidence {self.confidence:.4g}"
@@ -274,15 +258,11 @@ class RepairPlan(Result):
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """The printed table, as header and rows."""
-        names = names_of(self.groups)
-
-        def shown(rows: float) -> str:
-            return f"{rows:,.0f}" if math.isfinite(rows) else "out of reach"
-
-        return ["group", "now", "needed"], [
-            [names[group], f"{self.now[group]:,.0f}", shown(rows)]
-            for group, rows in self.groups.items()
-        ]
+        names, rows = names_of(self.groups), []
+        for group, needed in self.groups.items():
+            enough = f"{needed:,.0f}" if math.isfinite(needed) else "out of reach"
+            rows.append([names[group], f"{self.now[group]:,.0f}", enough])
+        return ["group", "now", "needed"], rows
 
     def _method(self) -> str:
         return self.rule.method
@@ -295,16 +275,19 @@ class RepairPlan(Result):
         return [dict(zip(("times", "expected", "limit"), one, strict=True)) for one in sizes]
 
 
+@asks(
+    "rule",
+    "within",
+    edges=lambda others: edges_of([check_rule(others["rule"])]),
+    defaults=lambda others: question_of(check_rule(others["rule"])),
+)
 def plan_repair(
-    tally: TallyLike,
+    tally: Tally,
+    question: Question,
     rule: Rule,
-    within: float = 0.02,
     *,
-    replicates: int = 100,
-    confidence: float = 0.95,
-    seed: int = 0,
+    within: float = 0.02,
     progress: Report | None = None,
-    **reading: Unpack[DataOptions],
 ) -> RepairPlan:
     """Say how many people a repair needs to hold within a tolerance on new people.
 
@@ -319,9 +302,10 @@ def plan_repair(
     rule : Rule
         Made from it by the method and with the settings that are planned.
     within : float
-        How far groups may differ, on new people, in what the rule makes equal.
-    replicates, confidence, seed, progress
-        As in :func:`isocost.unseen`.
+        Largest acceptable difference among new people in what the rule makes equal; must be above
+        zero.
+    remakes, confidence, seed, progress
+        As in :func:`isocost.unseen`; 100 remakes by default.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -329,21 +313,17 @@ def plan_repair(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> plan = ic.plan_repair(compas(), ic.reconcile(compas()), within=0.05, replicates=20)
+    >>> plan = ic.plan_repair(compas(), ic.reconcile(compas()), within=0.05, remakes=20)
     >>> plan.times[:2], bool(plan.limit[0] > plan.limit[-1])
     (array([0.25, 0.5 ]), True)
     """
-    check_rule(rule)
-    tally = as_tally(tally, reading, *edges_of([rule]))
-    within = check_within(within)
-    replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
-    confidence, random = check_confidence(confidence), np.random.default_rng(check_seed(seed))
+    within, confidence = check_within(within), question.level
     if not rule.promise.equal:
         step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
         raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
     remade(rule, tally)
     sizes = []
-    for size, true in _tried(tally, rule, replicates, random, progress):
+    for size, true in _tried(tally, rule, question, progress):
         limit = float(np.quantile(true, safe_level(confidence, len(true))))
         sizes.append((size, float(true.mean()), limit))
         if limit <= within:
@@ -362,7 +342,7 @@ def plan_repair(
 
 
 def check_within(within: Any, name: str = "within") -> float:
-    """How far groups may differ among new people, which is never nothing."""
+    """Largest acceptable difference among new people; must be above zero."""
     step = "use 0.02, for example, or the difference you accept"
     checked = check_amount(name, within, step)
     if checked == 0.0:
@@ -372,29 +352,26 @@ def check_within(within: Any, name: str = "within") -> float:
 
 
 def _tried(
-    tally: Tally,
-    rule: Rule,
-    replicates: int,
-    random: np.random.Generator,
-    progress: Report | None,
+    tally: Tally, rule: Rule, question: Question, progress: Report | None
 ) -> Iterator[tuple[float, Floats]]:
-    """How far groups differ on the population after the rules of samples, by size."""
-    yardstick, population = Yardstick.of(tally, rule), Population(tally)
+    """Sizes, and the differences on the population after the rules of samples of that size."""
+    remakes, random = question.remakes or 100, np.random.default_rng(question.seed)
+    yardstick, population = Yardstick.of(tally, rule, question), Population(tally)
     base = yardstick.numbers(tally, rule)
     for step, times in enumerate(TIMES):
         made = Replicates(yardstick, population, rule, remake=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IsocostWarning)
-            for index in range(replicates):
+            for index in range(remakes):
                 made.add(population.draw(random, times), base)
                 if progress is not None:
-                    progress((step + (index + 1) / replicates) / len(TIMES), None)
-        if len(made.true) >= LEAST:
+                    progress((step + (index + 1) / remakes) / len(TIMES), None)
+        if len(made.true) >= LEAST_REMAKES:
             yield times, np.array(made.true)[:, -1]
 
 
 def _crossing(times: Floats, limits: Floats, within: float) -> float:
-    """Where the limit comes down to the tolerance, on a line through logarithms."""
+    """The size at which the limit comes down to the tolerance, on a line through logarithms."""
     if limits[-1] > within:
         return math.inf
     if len(limits) == 1:

@@ -19,16 +19,12 @@ from isocost.cells import Cells, add_up
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
-BLOCKS, LEAST_VARIANCE = 10, 4.0
-"""Calibration is looked at in so many parts of a group, fewer if the number of positives in a part
-had a smaller variance than this: then it would be far from normal."""
-
 CHANCE = 0.01
-"""How often scores of some group are taken for miscalibrated, though all are calibrated."""
+"""Chance that scores of some group are taken for miscalibrated, though all are calibrated."""
 
 
 class Population:
-    """What a tally says about people in general: scores, and the chance of label 1 at each."""
+    """The people that a tally speaks for: scores, and the chance of label 1 at each."""
 
     def __init__(self, tally: Tally) -> None:
         self.grid, self.groups = tally.grid, tally.groups
@@ -119,7 +115,8 @@ def chances(score: Floats, w: Floats, wy: Floats, w2: Floats, mistaken: float = 
 
     noise = w2 * np.maximum(score * (1.0 - score), 1e-6)
     positives = float((noise * (w / w2) ** 2).sum())
-    parts = int(np.clip(positives / LEAST_VARIANCE, 1, BLOCKS))
+    # Fewer parts if the number of positives in one had a variance so small that it is not normal.
+    parts = int(np.clip(positives / 4.0, 1, 10))
     middle = (np.cumsum(noise) - noise / 2.0) / noise.sum()
     block = np.minimum((middle * parts).astype(np.intp), parts - 1)
     total, off, noise = (add_up(block, values, parts) for values in (w, wy - w * score, noise))

@@ -1,17 +1,29 @@
-"""Reconciling: calibrated scores with equal error rates at a threshold; and at which thresholds."""
+"""Reconciling: calibrated scores with equal error rates at a threshold; and at which thresholds.
+
+A request that cannot be met is answered with the nearest that can: the smallest tolerance, or the
+largest floor.  Equal rates that need nobody, or everybody, to be selected are a *corner* and count
+as infeasible.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isocost.checks import check_numbers, check_salt, check_word
-from isocost.costs import Cost, CostLike
+from isocost.checks import (
+    check_flag,
+    check_numbers,
+    check_tolerance,
+    check_unit,
+    check_word,
+    short,
+)
+from isocost.costs import Cost
 from isocost.errors import (
     InfeasibleError,
     InfeasibleWarning,
@@ -19,59 +31,53 @@ from isocost.errors import (
     UsageError,
     listing,
     setting,
+    spoken,
 )
 from isocost.grid import TENTHS
-from isocost.groups import Group, names_of
+from isocost.groups import Group, group_names, names_of
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
-from isocost.promises import Promise
-from isocost.repairs.counsel import closest_steps, heeding
-from isocost.repairs.levels import FEWEST, score_levels
-from isocost.repairs.linear_program import (
+from isocost.question import Question, asks
+from isocost.repairs.counsel import closest_steps, repairs, thresholds_in
+from isocost.repairs.lp import (
+    FEWEST,
     Choices,
     EqualityProgram,
+    Levels,
     Limits,
+    ScoreLevels,
+    check_levels,
     extremes,
+    just_below,
+    least_excess,
+    least_slack,
     make_choices,
+    score_levels,
     solve,
     unsolved,
 )
-from isocost.repairs.reconcilability import (
-    Assessment,
-    Levels,
-    Request,
-    Selected,
-    assess,
-    check_request,
-    closest_note,
-    corner_of,
-    direction_of,
-    explain,
-    not_reached,
-)
 from isocost.result import Record, Result
-from isocost.rows import Row, reversals
-from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
+from isocost.rules import DEFAULT_SALT, Promise, Row, Rule, reversals
+from isocost.tables import number_text
+from isocost.tallies import Tally
 from isocost.typing import Floats
+from isocost.verdict.sentences import round_down, round_up
 
 
-@heeding
+@repairs("threshold", "equal", "tolerance")
 def reconcile(
-    tally: TallyLike,
-    threshold: float = 0.5,
+    tally: Tally,
+    question: Question,
+    *,
     equal: str | Sequence[str] = ("fpr", "fnr"),
     tolerance: float | Mapping[str, float] = 0.0,
-    *,
-    cost: CostLike | None = None,
     levels: Levels = "auto",
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
     infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make rates equal over all groups with scores that are calibrated in every group.
 
@@ -89,15 +95,14 @@ def reconcile(
     ----------
     tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
-    threshold : float
-        Outputs at or above it are positive; must be an edge of the tally.
+    threshold, cost
+        What is asked: see :class:`isocost.Question`.  The threshold must be an edge of the tally;
+        the cost matters if "cost" is to be equal.
     equal : sequence of str
         From "fpr", "fnr", "selection_rate" (at the threshold), "generalized_fpr",
         "generalized_fnr" and "cost".
     tolerance : float or {name: float}
         How far a rate may differ between groups; a rate that is not named gets 0.
-    cost : Cost or str
-        What an error costs, if "cost" is to be equal.
     levels : int or "auto"
         The most levels of a group.  They have about equal weight, and 20 rows or more.  "auto"
         takes (2 n)^(1/3) for n rows (4 to 64), which does well on people not seen; of 16 different
@@ -162,9 +167,7 @@ def reconcile(
     African-American 0.2490 0.4855 0.0000
     Caucasian        0.2490 0.4855 0.0000
     """
-    tally = as_tally(tally, reading)
-    check_salt(salt)
-    request = check_request(threshold, equal, tolerance, cost, levels, floor, no_worse, monotone)
+    request = check_request(question, equal, tolerance, levels, floor, no_worse, monotone)
     check_word("infeasible", infeasible, ("raise", "closest"))
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
@@ -181,7 +184,7 @@ def reconcile(
         method="reconcile",
         cost=request.cost,
         settings={**request.settings, "infeasible": infeasible},
-        notes=(*notes, *_notes(tally, request, program.choices, shares), *_reversed_note(rows)),
+        notes=(*notes, *_notes(tally, request, program.choices, shares, rows)),
         salt=salt,
         promise=Promise.of(
             rows,
@@ -194,24 +197,18 @@ def reconcile(
     if nearest is not None and not nearest.verdict.feasible:
         if infeasible == "raise":
             closest = closest_steps(rule, tally, not_reached(nearest))
-            raise InfeasibleError(explain(nearest.verdict, closest), nearest.verdict)
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+            raise InfeasibleError(nearest.verdict.problem(closest), nearest.verdict)
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=5)
     return rule
 
 
-class Solution(NamedTuple):
-    """The program that was solved, and the shares of its choices.
+def solution_of(
+    tally: Tally, request: Request
+) -> tuple[EqualityProgram, Floats, Assessment | None]:
+    """The program that was solved, the shares of its choices, and the nearest request.
 
-    ``nearest`` is set if the program that was asked for has no solution worth having.
+    The last is set if the program that was asked for has no solution worth having.
     """
-
-    program: EqualityProgram
-    shares: Floats
-    nearest: Assessment | None
-
-
-def solution_of(tally: Tally, request: Request) -> Solution:
-    """The best that the request allows, or the nearest thing to it that can be had."""
     program = program_of(tally, request)
     shares, nearest = solve(program), None
     selected = None if shares is None else corner_of(program.choices, shares)
@@ -222,7 +219,7 @@ def solution_of(tally: Tally, request: Request) -> Solution:
             shares = solve(program)
     if shares is None:
         raise unsolved("a solution that does not meet the equations")
-    return Solution(program, shares, nearest)
+    return program, shares, nearest
 
 
 def program_of(tally: Tally, request: Request) -> EqualityProgram:
@@ -232,7 +229,13 @@ def program_of(tally: Tally, request: Request) -> EqualityProgram:
         for group in range(len(tally.groups))
     ]
     choices = make_choices(levels, request.threshold, request.wide, request.monotone)
-    rates = {name: _rate(tally, choices, name, request.cost) for name in request.equal}
+    mu = base_rate(tally.totals)
+    rates = {
+        name: choices.cost(*request.cost.coefficients(tally.groups, mu))
+        if name == "cost" and request.cost is not None
+        else choices.rate(name)
+        for name in request.equal
+    }
     limits = choices.unlimited
     for name, least in request.floor.items():
         rate = choices.rate(name.removeprefix(OVERALL), overall=name.startswith(OVERALL))
@@ -242,25 +245,14 @@ def program_of(tally: Tally, request: Request) -> EqualityProgram:
         direction = direction_of(name)
         if direction is not None:
             sign = 1.0 if direction == "lower" else -1.0
-            now = sign * _rates_now(tally, name, request)
-            limits += Limits.of(sign * choices.by_group(rates[name]), now, soft=True)
+            if name == "cost" and request.cost is not None:
+                now = group_costs(tally.totals, tally.groups, request.cost)
+            else:
+                now = MEASURES[name].of(tally.kinds(request.threshold))
+            limits += Limits.of(sign * choices.by_group(rates[name]), sign * now, soft=True)
     if request.monotone:
         limits += Limits.of(choices.falls, 0.0)
     return EqualityProgram(choices, rates, request.tolerances, limits)
-
-
-def _rate(tally: Tally, choices: Choices, name: str, cost: Cost | None) -> Floats:
-    """What each choice adds to a rate, or to the cost, of its group."""
-    if name != "cost" or cost is None:
-        return choices.rate(name)
-    return choices.cost(*cost.coefficients(tally.groups, base_rate(tally.totals)))
-
-
-def _rates_now(tally: Tally, name: str, request: Request) -> Floats:
-    """A rate, or the cost, of each group before the repair."""
-    if name == "cost" and request.cost is not None:
-        return group_costs(tally.totals, tally.groups, request.cost)
-    return MEASURES[name].of(tally.kinds(request.threshold))
 
 
 def _rows(tally: Tally, choices: Choices, shares: Floats) -> Iterator[Row]:
@@ -273,19 +265,10 @@ def _rows(tally: Tally, choices: Choices, shares: Floats) -> Iterator[Row]:
             yield Row(tally.groups[group], float(lo), float(hi), "set", value, share)
 
 
-def _reversed_note(rows: Sequence[Row]) -> Iterator[str]:
-    """Where a higher score may get a lower output, if anywhere."""
-    count = sum(reversals(rows).values())
-    if count:
-        places = "once" if count == 1 else f"at {count} places"
-        yield (
-            f"From a level to the next higher one of its group the score may fall, {places}; "
-            f"{setting('monotone', True)} rules that out."
-        )
-
-
-def _notes(tally: Tally, request: Request, choices: Choices, shares: Floats) -> Iterator[str]:
-    """What the rule does to people, and where it knows little."""
+def _notes(
+    tally: Tally, request: Request, choices: Choices, shares: Floats, rows: Sequence[Row]
+) -> Iterator[str]:
+    """Sentences on what the rule does to people, and on where it knows little."""
     own = choices.people * choices.p**2
     most = float(own[choices.pool < 0].sum())
     lost = 1.0 - float((choices.people * choices.value**2) @ shares) / most
@@ -302,23 +285,27 @@ def _notes(tally: Tally, request: Request, choices: Choices, shares: Floats) -> 
         yield f"Levels: {listing((f'{len(each)} for {name}' for name, each in pairs), most=6)}."
     for name, levels in zip(names, choices.levels, strict=True):
         if levels.n.min() < FEWEST:
-            rows = f"{levels.n.min():.6g} rows"
-            yield f"A level of {name} has {rows}: its share of positives is uncertain."
+            few = f"{levels.n.min():.6g} rows"
+            yield f"A level of {name} has {few}: its share of positives is uncertain."
         for side, where in ((True, "at or above"), (False, "below")):
             if not (levels.above == side).any():
                 yield f"Nobody in {name} scores {where} {choices.threshold:g}: such scores stay."
+    count = sum(reversals(rows).values())
+    if count:
+        places = "once" if count == 1 else f"at {count} places"
+        yield (
+            f"From a level to the next higher one of its group the score may fall, {places}; "
+            f"{setting('monotone', True)} rules that out."
+        )
 
 
 NOBODY = 1e-6
 """A selection rate up to here is that of nobody."""
 
-MOST_GROUPS = 4
-"""With more groups than this, the table shows the lowest and the highest selection rate only."""
-
 
 @dataclass(frozen=True)
 class ReconcilableAt(Record):
-    """What can be had at one threshold.
+    """The verdict at one threshold.
 
     Attributes
     ----------
@@ -350,7 +337,7 @@ class ReconcilableAt(Record):
 
     @property
     def answer(self) -> str:
-        """Whether the rates can be equal, in a word or two."""
+        """The verdict in a word or two."""
         if self.feasible:
             return "yes"
         return "no" if self.selected is None else f"only if {self.selected}"
@@ -358,7 +345,7 @@ class ReconcilableAt(Record):
 
 @dataclass(frozen=True, repr=False)
 class Reconcilable(Result):
-    """What :func:`reconcilable` found, threshold by threshold.
+    """The result of :func:`reconcilable`, threshold by threshold.
 
     Attributes
     ----------
@@ -379,13 +366,14 @@ class Reconcilable(Result):
         return tuple(point.threshold for point in self.points if point.feasible)
 
     def headline(self) -> str:
-        """What the table shows, in a line."""
+        """The title of the table."""
         return f"Calibrated scores with equal {' and '.join(self.equal)}, by threshold"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
         names = names_of(self.points[0].selection_rates)
-        few = len(names) <= MOST_GROUPS
+        # Of many groups the table shows the lowest and the highest selection rate only.
+        few = len(names) <= 4
         titles = [f"{name} selected" for name in names.values()]
         header = ["threshold", "equal rates", "least tolerance", "people selected", "possible"]
         header += [*(titles if few else ["least selected", "most selected"]), "accuracy"]
@@ -398,33 +386,29 @@ class Reconcilable(Result):
                 [
                     f"{point.threshold:g}",
                     point.answer,
-                    "-" if math.isnan(point.tolerance) else f"{point.tolerance:.4f}",
-                    _share(point.selection_rate),
+                    number_text(point.tolerance),
+                    number_text(point.selection_rate, ".1%"),
                     "-" if math.isnan(point.lowest) else possible,
-                    *map(_share, shown),
-                    "-" if math.isnan(point.accuracy) else f"{point.accuracy:.4f}",
+                    *(number_text(rate, ".1%") for rate in shown),
+                    number_text(point.accuracy),
                 ]
             )
         return header, rows
 
 
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.1%}"
-
-
+@asks("thresholds", "equal", edges=lambda others: thresholds_in({"thresholds": TENTHS, **others}))
 def reconcilable(
-    tally: TallyLike,
+    tally: Tally,
+    question: Question,
+    *,
     thresholds: float | Iterable[float] | None = None,
     equal: str | Sequence[str] = ("fpr", "fnr"),
-    *,
-    cost: CostLike | None = None,
     levels: Levels = "auto",
     floor: Mapping[str, float] | None = None,
     no_worse: bool = False,
     monotone: bool = False,
-    **reading: Unpack[DataOptions],
 ) -> Reconcilable:
-    """Whether :func:`isocost.reconcile` can make rates equal, threshold by threshold.
+    """Find the thresholds at which :func:`isocost.reconcile` can make rates equal.
 
     Parameters
     ----------
@@ -460,23 +444,19 @@ def reconcilable(
     [(0.0004, 'everybody'), (0.0, None), (0.0, None), (nan, 'nobody')]
     """
     chosen = sorted(set(check_numbers("thresholds", TENTHS if thresholds is None else thresholds)))
-    tally = as_tally(tally, reading, *chosen)
     if not chosen:
         step = f"leave out {setting('thresholds')} for the nine tenths"
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
-    requests = [
-        check_request(t, equal, 0.0, cost, levels, floor, no_worse, monotone) for t in chosen
-    ]
-    groups = fitted_groups(tally)
-    if requests[0].cost is not None:
-        paid = requests[0].cost.among(groups)
-        requests = [replace(request, cost=paid) for request in requests]
+    groups = fitted_groups(tally, question.min_group)
+    question = question.among(groups)
+    conditions = (levels, floor, no_worse, monotone)
+    requests = [check_request(question.but(threshold=at), equal, 0.0, *conditions) for at in chosen]
     points = tuple(_at(tally.select(groups), request) for request in requests)
     return Reconcilable(requests[0].equal, points)
 
 
 def _at(tally: Tally, request: Request) -> ReconcilableAt:
-    """What can be had at the threshold of a request."""
+    """The verdict at the threshold of a request."""
     program, shares, nearest = solution_of(tally, request)
     verdict = None if nearest is None else nearest.verdict
     choices = program.choices
@@ -505,3 +485,484 @@ def _at(tally: Tally, request: Request) -> ReconcilableAt:
     return ReconcilableAt(
         request.threshold, feasible, tolerance, selected, by_group, *map(float, numbers)
     )
+
+
+# Requests and verdicts
+
+RATES: tuple[str, ...] = (
+    # Base rate and mean score of calibrated scores are the same, and no rule changes them.
+    *(m for m, row in MEASURES.items() if row.over_labels and m not in {"base_rate", "mean_score"}),
+    "cost",
+)
+"""Rates that can be made equal: measures that are linear in who gets which score, and costs."""
+
+FLOORS: tuple[str, ...] = tuple(
+    prefix + name
+    for prefix in ("", OVERALL)
+    for name in RATES
+    if name in MEASURES and MEASURES[name].better != "lower"
+)
+"""Rates that can have a floor: of which more may be wanted."""
+
+ROUNDING = 1e-9
+"""An excess up to here is the solver's rounding, not a reason to call something infeasible."""
+
+FEW, NONE = 0.01, 1e-9
+"""Up to this share of those selected before, and up to this share of a group, is next to nobody."""
+
+SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
+
+Selected = Literal["nobody", "everybody"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of :func:`isocost.reconcile`, in one form.
+
+    ``tolerances`` has a number for each rate that is to be equal.
+    """
+
+    threshold: float
+    tolerances: dict[str, float]
+    cost: Cost | None
+    levels: Levels
+    floor: dict[str, float]
+    no_worse: bool
+    monotone: bool
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """The rates that are to be equal."""
+        return tuple(self.tolerances)
+
+    @property
+    def wide(self) -> bool:
+        """True if levels must be able to share more outputs than hard rates need."""
+        return not all(
+            name in MEASURES and MEASURES[name].counts_decisions
+            for name in (*self.equal, *(name.removeprefix(OVERALL) for name in self.floor))
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a rule; one number if all tolerances are the same."""
+        numbers = set(self.tolerances.values())
+        return {
+            "threshold": self.threshold,
+            "equal": list(self.equal),
+            "tolerance": numbers.pop() if len(numbers) == 1 else dict(self.tolerances),
+            "levels": self.levels,
+            "floor": dict(self.floor) or None,
+            "no_worse": self.no_worse,
+            "monotone": self.monotone,
+        }
+
+
+def check_request(
+    question: Question,
+    equal: str | Sequence[str],
+    tolerance: float | Mapping[str, float],
+    levels: int | str,
+    floor: Mapping[str, float] | None,
+    no_worse: bool,
+    monotone: bool,
+) -> Request:
+    """Bring the arguments into one form; raise if one of them is invalid."""
+    listed = (equal,) if isinstance(equal, str) else equal if isinstance(equal, Sequence) else ()
+    names = tuple(listed) if all(isinstance(name, str) for name in listed) else ()
+    if not names or len(set(names)) != len(names) or not set(names) <= set(RATES):
+        rule = f"must name rates to be equal, each once, from {', '.join(RATES)}"
+        step = f"use {setting('equal', ('fpr', 'fnr'))}"
+        raise UsageError(Problem("equal", rule, short(equal), step))
+    return Request(
+        threshold=question.threshold,
+        tolerances=check_tolerances(tolerance, names),
+        cost=question.cost if "cost" in names else None,
+        levels=check_levels(levels),
+        floor=check_floor(floor),
+        no_worse=check_no_worse(no_worse, names),
+        monotone=check_flag("monotone", monotone),
+    )
+
+
+def check_floor(floor: Any) -> dict[str, float]:
+    """The floors of rates by name; raise if a rate cannot have a floor."""
+    if floor is None:
+        return {}
+    unknown = [name for name in floor if name not in FLOORS] if isinstance(floor, Mapping) else [0]
+    if unknown:
+        mapping = spoken("must be a mapping from rates to numbers", "must name rates")
+        rule = f"{mapping}; a floor can be of {', '.join(FLOORS)}"
+        got = setting("floor", floor) if isinstance(floor, Mapping) else short(floor)
+        step = f"use for example {setting('floor', {'selection_rate': 0.1})}"
+        if any(name in RATES for name in unknown):
+            step = f"{step}; to keep error rates from rising use {setting('no_worse', True)}"
+        raise UsageError(Problem("floor", rule, spoken(short(floor), got), step))
+    return {name: check_unit(f"floor of {name}", least) for name, least in floor.items()}
+
+
+def direction_of(name: str) -> Literal["lower", "higher"] | None:
+    """The better direction of a rate, or of the cost."""
+    return "lower" if name == "cost" else MEASURES[name].better
+
+
+def check_no_worse(no_worse: Any, names: tuple[str, ...]) -> bool:
+    """True if rates must not get worse; raise if none of the rates named can."""
+    if check_flag("no_worse", no_worse) and not any(map(direction_of, names)):
+        can = spoken("can be True", "can be given")
+        rule = f"{can} only if {setting('equal')} has a rate that can get worse"
+        floor = setting("floor", {"selection_rate": ...})
+        step = f"use {floor}, or another rate in {setting('equal')}"
+        raise UsageError(Problem("no_worse", rule, setting("equal", names), step))
+    return bool(no_worse)
+
+
+def check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
+    """A tolerance for each name, from one number or from numbers by name."""
+    if not isinstance(tolerance, Mapping):
+        return dict.fromkeys(names, check_tolerance(tolerance))
+    unknown = [name for name in tolerance if name not in names]
+    if unknown:
+        rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
+        step = f"add them to {setting('equal')}, or leave them out; a rate that is not named gets 0"
+        raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
+    return {name: check_tolerance(tolerance.get(name, 0.0)) for name in names}
+
+
+@dataclass(frozen=True)
+class Corner:
+    """Rates that can be equal only if nobody, or everybody, is selected.
+
+    ``tolerance`` is the smallest with which every group can select half as many people as before,
+    or as calibrated scores can select (or leave out half as many); NaN if there is none.
+    ``groups`` are the two that conflict for the ``reason``, or the one that no tolerance helps.
+    """
+
+    selected: Selected
+    tolerance: float
+    groups: tuple[Group, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Reconcilability(Record):
+    """The verdict on rates that calibrated scores are to make equal, and the nearest possible.
+
+    Attributes
+    ----------
+    feasible : bool
+        Whether the requested tolerances can be met other than by selecting nobody or everybody.
+    smallest_tolerance : float
+        A tolerance that is enough for all the rates: the largest one requested plus ``excess``.
+        If one number was requested, no smaller one will do.  With a ``corner`` it is the
+        ``selecting_tolerance``: a smaller one selects fewer people, the fewer the smaller it is.
+        NaN if no tolerance is enough, because of a floor or ``no_worse``.
+    excess : float
+        The least amount by which every tolerance must be raised; 0 if feasible.
+    tolerances : {name: float}
+        What was requested.
+    equal : tuple of str
+        The rates to be equal.
+    threshold : float
+        The score from which people are positive.
+    corner : Corner or None
+        Set if the requested tolerances can be met only by selecting nobody, or everybody.
+    floor : {name: float}
+        The floors requested.
+    no_worse, monotone : bool
+        Whether no rate was to get worse, and whether no higher score was to get a lower output.
+    slack : float
+        With the tolerances requested, the least amount by which every floor must be lowered, and
+        by which rates must get worse if ``no_worse``; 0 if feasible, NaN if none is enough.
+    """
+
+    written = (
+        "feasible", "smallest_tolerance", "excess", "tolerances", "equal", "threshold", "_selected",
+        "selecting_tolerance", "_clash", "floor", "no_worse", "monotone", "slack", "largest_floor",
+    )  # fmt: skip
+
+    feasible: bool
+    smallest_tolerance: float
+    excess: float
+    tolerances: Mapping[str, float]
+    equal: tuple[str, ...]
+    threshold: float
+    corner: Corner | None = None
+    floor: Mapping[str, float] = field(default_factory=dict)
+    no_worse: bool = False
+    monotone: bool = False
+    slack: float = 0.0
+
+    @classmethod
+    def met(cls, request: Request) -> Reconcilability:
+        """The verdict on a request that can be met."""
+        return cls(
+            feasible=True,
+            smallest_tolerance=max(request.tolerances.values()),
+            excess=0.0,
+            tolerances=request.tolerances,
+            equal=request.equal,
+            threshold=request.threshold,
+            floor=request.floor,
+            no_worse=request.no_worse,
+            monotone=request.monotone,
+        )
+
+    @property
+    def largest_floor(self) -> dict[str, float]:
+        """The floors that can be had with the tolerances requested; empty if there are none."""
+        lowered = {name: least - self.slack for name, least in self.floor.items()}
+        # NaN is not at least 0 either.
+        return lowered if all(least >= 0.0 for least in lowered.values()) else {}
+
+    @property
+    def selecting_tolerance(self) -> float | None:
+        """The tolerance with which some are selected, but not all; None without a corner."""
+        return None if self.corner is None else self.corner.tolerance
+
+    @property
+    def advice(self) -> str:
+        """The smallest tolerances as one would pass them, rounded up; "none" if there are none."""
+        if math.isnan(self.excess):
+            return "none"
+        if len(set(self.tolerances.values())) == 1:
+            return round_up(self.smallest_tolerance)
+        raised = (f'"{n}": {round_up(t + self.excess)}' for n, t in self.tolerances.items())
+        return f"{{{', '.join(raised)}}}"
+
+    def _selected(self) -> str | None:
+        return None if self.corner is None else self.corner.selected
+
+    def _clash(self) -> tuple[Group, ...]:
+        return () if self.corner is None else self.corner.groups
+
+    @property
+    def goal(self) -> str:
+        """The request, such as "equal fpr and fnr at 0.5 with accuracy of at least 0.8"."""
+        said = [
+            f"{name.removeprefix(OVERALL)} of at least {least:g}"
+            f"{' overall' if name.startswith(OVERALL) else ''}"
+            for name, least in self.floor.items()
+        ]
+        said += ["no rate worse than now"] * self.no_worse
+        said += ["no lower output for a higher score"] * self.monotone
+        conditions = f" with {' and '.join(said)}" if said else ""
+        return f"equal {' and '.join(self.equal)} at {self.threshold:g}{conditions}"
+
+    def remedies(self) -> Iterator[tuple[str, str]]:
+        """Arguments that would be possible instead, each with "or more" or "or less"."""
+        if not math.isnan(self.excess):
+            raised = {n: float(round_up(t + self.excess)) for n, t in self.tolerances.items()}
+            one = len(set(self.tolerances.values())) == 1
+            least = float(round_up(self.smallest_tolerance))
+            yield setting("tolerance", least if one else raised), "or more"
+        if self.largest_floor and not self.no_worse:
+            floor = {n: float(round_down(least)) for n, least in self.largest_floor.items()}
+            yield setting("floor", floor), "or less"
+
+    def __str__(self) -> str:
+        if self.feasible:
+            return f"Feasible: calibrated scores can have {self.goal}."
+        takes = " or ".join(remedy for remedy, _ in self.remedies())
+        instead = f"It would take {takes}." if takes else "No tolerance helps."
+        if self.corner is not None:
+            return (
+                f"Not feasible: calibrated scores made from these have {self.goal} only if "
+                f"{self.corner.selected} is selected"
+                f"{': ' if self.corner.reason else ''}{self.corner.reason}.\n{instead}"
+            )
+        return (
+            f"Not feasible: calibrated scores made from these cannot have {self.goal}.\n{instead}"
+        )
+
+    def problem(self, closest: list[str]) -> Problem:
+        """The error for a request that cannot be met, with the steps that come closest to it."""
+        got = str(self).splitlines()[0]
+        name = f"equal {' and '.join(self.equal)} with calibration"
+        rule = f"must be possible at the threshold {self.threshold:g}"
+        steps = [f"accept {remedy} {end}" for remedy, end in self.remedies()]
+        if self.no_worse:
+            steps.append(f"leave out {setting('no_worse', True)}")
+        elif self.floor and not self.largest_floor:
+            steps.append("leave out the floor")
+        if self.corner is not None:
+            rule += f" with {SOME[self.corner.selected]}"
+            if math.isnan(self.corner.tolerance):
+                levels = f"use more {setting('levels')}"
+                leave = f"leave that group out, as no tolerance helps; or {levels}"
+                more = f"{levels}, as no tolerance helps"
+                steps.append(leave if self.corner.groups else more)
+            else:
+                verb = "select" if self.corner.selected == "nobody" else "leave out"
+                steps[0] += f", with which every group can {verb} half as many people as before"
+        if not math.isnan(self.excess):
+            steps.append(f"leave a rate out of {setting('equal')}")
+        steps += ["choose another threshold", *closest]
+        return Problem(name, rule, got, "; or ".join(steps))
+
+
+class Assessment(NamedTuple):
+    """A verdict, and the nearest program that can be solved; None if there is none."""
+
+    verdict: Reconcilability
+    program: EqualityProgram | None
+    excess: float
+    slack: float
+
+
+def assess(
+    plan: EqualityProgram, request: Request, tally: Tally, selected: Selected | None
+) -> Assessment:
+    """The verdict on a request, and the nearest program that can be solved.
+
+    Tolerances are raised first.  Only if no tolerance is enough are floors lowered, as little as
+    possible, and then tolerances raised.
+    """
+    if selected:
+        plan = replace(plan, limits=plan.limits + _selecting(plan.choices, selected))
+    excess = least_excess(plan)
+    feasible = excess <= ROUNDING
+    excess = 0.0 if feasible else excess
+    slack = 0.0 if feasible or not plan.limits.soft.any() else least_slack(plan)
+    smallest = max(request.tolerances.values()) + excess
+    corner = None
+    if selected and not feasible:
+        groups, reason = _clash(plan.choices.levels, request.threshold, selected)
+        # The criterion is about both rates alone; it also says which group no tolerance helps.
+        of_both = math.isnan(smallest) or {"fpr", "fnr"} <= set(request.equal)
+        if not of_both or request.floor or request.no_worse or request.monotone:
+            groups, reason = [], ""
+        names = group_names(tally.groups)
+        reason = reason.format(*(names[index] for index in groups))
+        corner = Corner(selected, smallest, tuple(tally.groups[i] for i in groups), reason)
+    verdict = replace(
+        Reconcilability.met(request),
+        feasible=feasible,
+        smallest_tolerance=smallest,
+        excess=excess,
+        corner=corner,
+        slack=slack,
+    )
+    if not math.isnan(excess):
+        return Assessment(verdict, plan.relaxed(excess + ROUNDING), excess, 0.0)
+    anything = dict.fromkeys(plan.tolerances, math.inf)
+    lowered = least_slack(replace(plan, tolerances=anything))
+    if math.isnan(lowered):
+        return Assessment(verdict, None, excess, lowered)
+    plan = plan.relaxed(slack=lowered + ROUNDING)
+    excess = least_excess(plan)
+    return Assessment(verdict, plan.relaxed(excess + ROUNDING), excess, lowered)
+
+
+def closest_note(assessment: Assessment) -> str:
+    """The note of a rule that does not meet the request."""
+    verdict, corner = assessment.verdict, assessment.verdict.corner
+    what = f"{verdict.goal[0].upper()}{verdict.goal[1:]} is"
+    if corner is not None:
+        what = f"{what} feasible only if {corner.selected} is selected"
+        if assessment.program is None:
+            return f"{what}, as here{': ' if corner.reason else ''}{corner.reason}."
+        what = f"{what}. This is the closest with {SOME[corner.selected]}"
+    else:
+        what = f"{what} not feasible. This is the closest"
+    if not math.isnan(verdict.excess):
+        return f"{what}: the tolerance is {verdict.advice}."
+    reached = round_up(max(verdict.tolerances.values()) + assessment.excess)
+    return f"{what}: {_lowered(assessment)}, and the tolerance is {reached}."
+
+
+def _lowered(assessment: Assessment) -> str:
+    verdict, slack = assessment.verdict, round_up(assessment.slack)
+    lowered = [f"floors are {slack} lower"] if verdict.floor else []
+    lowered += [f"rates get worse by up to {slack}"] if verdict.no_worse else []
+    return " and ".join(lowered)
+
+
+def not_reached(assessment: Assessment) -> str:
+    """The part of the request besides equality that a rule does not meet; "" if there is none."""
+    verdict = assessment.verdict
+    if verdict.corner is not None and assessment.program is None:
+        return f"{verdict.corner.selected} is selected"
+    if not math.isnan(verdict.excess):
+        return ""
+    reached = max(verdict.tolerances.values()) + assessment.excess
+    more = f", and a difference of {round_up(reached)} remains" if reached > ROUNDING else ""
+    return _lowered(assessment) + more
+
+
+# Equal rates that nobody wants.  With every base rate below the threshold, a score just below it
+# for everybody is calibrated and has FPR 0 and FNR 1 in every group: always feasible, and useless.
+
+
+def corner_of(choices: Choices, shares: Floats) -> Selected | None:
+    """The corner in which next to nobody, or everybody, of every group is selected; or None."""
+    after = choices.by_group(choices.rate("selection_rate")) @ shares
+    before = np.array([_selected(levels) for levels in choices.levels])
+    if before.any() and (after <= FEW * before + NONE).all():
+        return "nobody"
+    if (before < 1.0).any() and (1.0 - after <= FEW * (1.0 - before) + NONE).all():
+        return "everybody"
+    return None
+
+
+def _selected(levels: ScoreLevels) -> float:
+    """The share of a group that scores at or above the threshold."""
+    return float(levels.w[levels.above].sum())
+
+
+def _selecting(choices: Choices, selected: Selected) -> Limits:
+    """Limits of the selection rates: half as many people as before, or as calibration allows.
+
+    A group can select those of its levels with the highest shares of positives, as many as have
+    the threshold for their mean; and leave out in the same way.
+    """
+    flip = selected == "everybody"
+    shares = []
+    for levels in choices.levels:
+        before, p, least = _selected(levels), levels.p, choices.threshold
+        if flip:
+            before, p, least = 1.0 - before, 1.0 - p, 1.0 - just_below(choices.threshold)
+        # The weight of the levels with the highest p, as many as have the mean ``least``.
+        order = np.argsort(-p)
+        w, spare = levels.w[order], (levels.w * (p - least))[order]
+        left = np.cumsum(spare)
+        partly = np.flatnonzero(left < 0.0)[:1]
+        share = 1.0 - left[partly] / spare[partly]
+        most = float(w[left >= 0.0].sum() + (w[partly] * share).sum())
+        # Where calibrated scores can select nobody, no tolerance is to be enough.
+        shares.append(min(before, most or 1.0))
+    # Any tolerance above 0 selects somebody, but the fewer the smaller it is: there is no smallest.
+    half = 0.5 * np.array(shares)
+    rates = choices.by_group(choices.rate("selection_rate"))
+    lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
+    return Limits.of(rates, highest) + Limits.of(-rates, -lowest)
+
+
+def _clash(
+    levels: Sequence[ScoreLevels], threshold: float, selected: Selected
+) -> tuple[list[int], str]:
+    """The groups that make equal FPR and FNR select nobody, or everybody, and the reason.
+
+    A pool of people with the share of positives p has TPR / FPR = p / (1 - p) * (1 - mu) / mu, and
+    a calibrated score at the threshold or above has p of at least the threshold.  So equal
+    rates need a ratio that is no lower than that of the threshold in the group where it is highest,
+    and no higher than that of the best level in the group where it is lowest.  The same holds for
+    those who are not selected, with labels and scores reversed.
+
+    Returns the indices of the groups, and a text with a field for each name.
+    """
+    flip = selected == "everybody"
+    best = [float((1.0 - each.p if flip else each.p).max()) for each in levels]
+    rate = np.array([1.0 - each.base_rate if flip else each.base_rate for each in levels])
+    least = 1.0 - threshold if flip else threshold
+    if min(best) < least:
+        short = int(np.argmin(best))
+        edge = "over" if flip else "under"
+        return [short], f"every share of positives in {{}} lies {edge} {threshold:g}"
+    with np.errstate(divide="ignore"):
+        can = np.array(best) / (1.0 - np.array(best)) * (1.0 - rate) / rate
+    must = least / (1.0 - least) * (1.0 - rate) / rate
+    high, low = int(np.argmax(must)), int(np.argmin(can))
+    ratio = "TNR / FNR of those not selected" if flip else "TPR / FPR of those selected"
+    reason = f"{ratio} is at least {must[high]:.4g} in {{}} and at most {can[low]:.4g} in {{}}"
+    return [high, low], reason

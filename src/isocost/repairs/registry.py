@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from isocost.errors import InfeasibleError, Problem, UsageError
-from isocost.measures.feasibility import fitted_groups
-from isocost.promises import Promise
+from isocost.errors import Problem, UsageError
+from isocost.groups import Group
+from isocost.measures.feasibility import large_groups
+from isocost.question import DEFAULT, Question
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import heed, heeding, require_support
+from isocost.repairs.counsel import with_doubt
 from isocost.repairs.hand_over import KEEPS, hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcilability import FLOORS, RATES
-from isocost.repairs.reconcile import reconcile
+from isocost.repairs.reconcile import FLOORS, RATES, reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
@@ -24,24 +24,11 @@ from isocost.tallies import Tally
 
 @dataclass(frozen=True)
 class Option:
-    """An argument of the function that makes a rule, besides the tally and the salt.
+    """An option of a repair, besides the fields of a question and the salt.
 
-    Attributes
-    ----------
-    name : str
-        As the function calls it; the rule's settings use the same name.
-    kind : type
-        Of the value, or of each value if there are several.
-    default : object
-        As in the function's signature.
-    help : str
-        One line, as shown by ``isocost fit --help``.
-    choices : tuple of str
-        The values that are allowed; empty if they cannot be listed.
-    many : bool
-        Whether several values may be given.
-    shared : str
-        The common setting of all repairs that this option follows, if its name is another.
+    The function and the rule's settings call it by its name.  ``kind`` is the type of the value, or
+    of each value if there may be ``many``; ``help`` is the line in ``isocost fit --help``; without
+    ``choices`` the allowed values cannot be listed.
     """
 
     name: str
@@ -50,12 +37,6 @@ class Option:
     help: str
     choices: tuple[str, ...] = ()
     many: bool = False
-    shared: str = ""
-
-    @property
-    def setting(self) -> str:
-        """What commands and reports, which treat all repairs alike, call it."""
-        return self.shared or self.name
 
 
 @dataclass(frozen=True)
@@ -69,13 +50,15 @@ class Repair:
     title, sentence, keeps : str
         What it is called, what it does to scores, and what it promises.
     make : callable
-        The function that makes the rule, and warns if the data do not support it.
+        The public function, made by :func:`isocost.repairs.counsel.repairs`.
     goal : {"cost", "rates"}
-        What the tolerance is about: one cost, or rates at a threshold.
+        What becomes equal: the cost of the question, or rates at a threshold.
+    asks : tuple of str
+        The fields of a question that the rule depends on.
     options : tuple of Option
-        The arguments of ``make``.
+        The other arguments of ``make``.
     defers : bool
-        Whether it hands people over, so that what it promises is about the others.
+        True if it hands people over, so that its promise is about the others.
 
     Examples
     --------
@@ -83,7 +66,7 @@ class Repair:
     >>> from isocost.examples import compas
     >>> [repair.title for repair in ic.REPAIRS.values()]
     ['Withhold', 'Coarsen', 'Equalize odds', 'Reconcile', 'Hand over']
-    >>> ic.REPAIRS["odds"].make_with(compas(), threshold=0.3, tolerance=0.1).settings
+    >>> ic.REPAIRS["odds"].rule(compas(), ic.Question(threshold=0.3), infeasible="raise").settings
     {'threshold': 0.3, 'rates': 'generalized'}
     """
 
@@ -93,6 +76,7 @@ class Repair:
     keeps: str
     make: Callable[..., Rule]
     goal: Literal["cost", "rates"]
+    asks: tuple[str, ...]
     options: tuple[Option, ...]
     defers: bool = False
 
@@ -101,28 +85,30 @@ class Repair:
         """The name of the function in Python."""
         return self.make.__name__
 
-    def has(self, setting: str) -> bool:
-        """Whether it has an option for a setting."""
-        return any(option.setting == setting for option in self.options)
-
-    def make_with(self, tally: Tally, *, salt: str = DEFAULT_SALT, **settings: Any) -> Rule:
-        """Make a rule with those of the settings that it has options for."""
-        arguments = {o.name: settings[o.setting] for o in self.options if o.setting in settings}
-        return self.unheeding(tally, **arguments, salt=salt)
-
     @property
-    def unheeding(self) -> Callable[..., Rule]:
-        """The function that does not ask whether the data support the rule."""
-        made = self.make if hasattr(self.make, "__wrapped__") else heeding(self.make)
-        unheeding: Callable[..., Rule] = made.__wrapped__  # type: ignore[attr-defined]
-        return unheeding
+    def settings(self) -> set[str]:
+        """The names of a rule's settings: the question's but for the cost, and the options."""
+        return {*self.asks, *(option.name for option in self.options)} - {"cost"}
 
+    def rule(
+        self,
+        tally: Tally,
+        question: Question = DEFAULT,
+        *,
+        salt: str = DEFAULT_SALT,
+        fitted: Collection[Group] | None = None,
+        **options: Any,
+    ) -> Rule:
+        """Make a rule, ignoring options that this repair does not take.
 
-_COST = Option("cost", str, "fnr", "What an error costs: fpr, fnr, weighted:FP,FN or plain:FP,FN.")
+        Nobody is warned if the data do not support it.
+        """
+        own = {one.name: options[one.name] for one in self.options if one.name in options}
+        make: Callable[..., Rule] = self.make.unadvised  # type: ignore[attr-defined]
+        return make(tally, question, salt=salt, fitted=fitted, **own)
+
 
 _TOLERANCE = Option("tolerance", float, 0.0, "How far groups may differ.")
-
-_THRESHOLD = Option("threshold", float, 0.5, "Score from which people are treated as positive.")
 
 _LEVELS = Option("levels", str, "auto", "The most levels of a group: auto, or a number.")
 
@@ -144,7 +130,8 @@ REPAIRS: Mapping[str, Repair] = {
             "Scores stay calibrated; one cost becomes equal.",
             withhold,
             "cost",
-            (_COST, _TOLERANCE, _INFEASIBLE),
+            ("cost", "tolerance"),
+            (_INFEASIBLE,),
         ),
         Repair(
             "coarsen",
@@ -153,17 +140,15 @@ REPAIRS: Mapping[str, Repair] = {
             "Scores stay calibrated; one cost becomes equal; decisions stay as they are.",
             coarsen,
             "cost",
+            ("cost", "tolerance"),
             (
-                _COST,
                 Option(
                     "thresholds",
                     float,
-                    (0.5,),
-                    "Scores at which decisions must not change.",
+                    None,
+                    "Scores at which decisions must not change, if not at --threshold alone.",
                     many=True,
-                    shared="threshold",
                 ),
-                _TOLERANCE,
                 _INFEASIBLE,
                 Option("allow_decision_changes", bool, False, "Pool across the threshold."),
                 Option(
@@ -182,8 +167,8 @@ REPAIRS: Mapping[str, Repair] = {
             "Both error rates of the scores become equal; calibration is given up.",
             equalize_odds,
             "rates",
+            ("threshold",),
             (
-                _THRESHOLD,
                 Option(
                     "rates",
                     str,
@@ -200,8 +185,8 @@ REPAIRS: Mapping[str, Repair] = {
             "Scores stay calibrated; wrong decisions at the threshold become equally common.",
             reconcile,
             "rates",
+            ("cost", "threshold"),
             (
-                _THRESHOLD,
                 Option(
                     "equal",
                     str,
@@ -211,7 +196,6 @@ REPAIRS: Mapping[str, Repair] = {
                     many=True,
                 ),
                 _TOLERANCE,
-                Option("cost", str, None, "What an error costs, with --equal cost."),
                 _LEVELS,
                 Option(
                     "floor",
@@ -237,10 +221,10 @@ REPAIRS: Mapping[str, Repair] = {
             "Scores of the others are calibrated, and all their rates become equal.",
             hand_over,
             "rates",
+            ("threshold",),
             (
                 Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
                 _TOLERANCE,
-                _THRESHOLD,
                 Option("keep", str, "information", "What to keep most of.", KEEPS),
                 _LEVELS,
                 _INFEASIBLE,
@@ -252,50 +236,44 @@ REPAIRS: Mapping[str, Repair] = {
 """The repairs by name, in the order in which they are shown."""
 
 RECALIBRATE = "recalibrate"
-"""The method of rules that make scores calibrated: no repair, because nothing becomes equal, but
-what may come before one."""
+"""The method of rules that calibrate: no repair, as nothing becomes equal, but one may follow."""
 
 
-def remade(rule: Rule, tally: Tally, heedful: bool = False) -> Rule:
+def remade(rule: Rule, tally: Tally, *, advised: bool = False) -> Rule:
     """The rule made again from a tally; see :meth:`isocost.Rule.remake`.
 
-    Only if ``heedful`` is it asked whether the data support the rule.
+    If ``advised``, it has a note where the data do not support it.
     """
     whole, (tally,) = merged(rule, tally)
-    return _remade(whole, tally, heedful).unmerged(merging(rule))
-
-
-def _remade(rule: Rule, tally: Tally, heedful: bool) -> Rule:
-    """The same for a rule whose groups are those of the tally."""
-    first, _, second = rule.method.partition("+")
+    first, _, second = whole.method.partition("+")
     if first != RECALIBRATE:
-        return _remade_repair(rule, rule.method, rule.settings, tally, heedful)
-    settings = rule.settings.get(first) if second else rule.settings
-    arguments = _arguments("recalibrate", {"method", "shrinkage", "bins"}, settings)
-    recalibrated = fitted_rule(tally, **arguments)
-    if not second:
-        return recalibrated
-    basis = recalibrated.expected(tally)
-    repair = _remade_repair(rule, second, rule.settings.get(second), basis, heedful)
-    return recalibrated.then(repair, tally)
+        made = _remade_repair(whole, first, whole.settings, tally, advised)
+    else:
+        settings = whole.settings.get(first) if second else whole.settings
+        arguments = _arguments("recalibrate", {"method", "shrinkage", "bins"}, settings)
+        made = fitted_rule(tally, **arguments)
+        if second:
+            own = whole.settings.get(second)
+            repair = _remade_repair(whole, second, own, made.expected(tally), advised)
+            made = made.then(repair, tally)
+    return made.unmerged(merging(rule))
 
 
-def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, heedful: bool) -> Rule:
+def _remade_repair(rule: Rule, method: str, settings: Any, tally: Tally, advised: bool) -> Rule:
     repair = REPAIRS.get(method)
     if repair is None:
         known = ", ".join(map(repr, (*REPAIRS, RECALIBRATE)))
         got, step = f"a rule made by {rule.method!r}", "call the function that made it"
         must = f"must be made by one of {known} to be made again"
         raise UsageError(Problem("rule", must, got, step))
-    names = {option.name for option in repair.options}
-    given = dict(settings) if isinstance(settings, Mapping) else {}
-    if "cost" in names:
-        given["cost"] = rule.cost
-    arguments = _arguments(repair.function, names, given)
-    # Of other groups nobody knows whether they should be left out.
-    fitted = rule.fitted if set(tally.groups) <= set(rule.groups) else None
-    made = repair.unheeding(tally, **arguments, salt=rule.salt, fitted=fitted)
-    return heed(made, tally, stacklevel=None) if heedful else made
+    options = _arguments(repair.function, repair.settings, settings)
+    asked = {name: options.pop(name) for name in repair.asks if name in options}
+    question = DEFAULT.but(**asked, **({} if rule.cost is None else {"cost": rule.cost}))
+    new = set(tally.groups) - set(rule.groups)
+    large = large_groups(tally, DEFAULT.min_group) if new else ()
+    fitted = [group for group in tally.groups if group in rule.fitted or group in new & {*large}]
+    made = repair.rule(tally, question, salt=rule.salt, fitted=fitted, **options)
+    return with_doubt(made, tally, question, stacklevel=None) if advised else made
 
 
 def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
@@ -308,21 +286,3 @@ def _arguments(function: str, names: set[str], settings: Any) -> dict[str, Any]:
         step = f"call isocost.{function} with the arguments you want"
         raise UsageError(Problem("settings", must, ", ".join(differences), step))
     return given
-
-
-def advised(repair: Repair, tally: Tally, settings: Mapping[str, Any]) -> Rule:
-    """The rule, unless the data do not support it: then :class:`isocost.NotAdvisedError`.
-
-    The questions come in their order: what cannot be established is not called infeasible.
-    """
-    try:
-        rule = repair.make_with(tally, **settings)
-    except InfeasibleError:
-        if repair.goal == "cost":
-            limit = {"cost": settings["tolerance"]}
-            some, promise = tally.select(fitted_groups(tally)), Promise(limit, limit, True, False)
-            require_support(some, promise, settings["cost"])
-        raise
-    if rule.rows:
-        require_support(tally.select(rule.fitted), rule.promise, rule.cost)
-    return rule

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Unpack
 
 import numpy as np
 
-from isocost.cells import Cells, Sums
+from isocost.cells import Cells
 from isocost.checks import check_threshold
 from isocost.errors import Problem, UsageError, listing
 from isocost.grid import TENTHS
 from isocost.groups import Group, names_of
 from isocost.measures.table import MEASURES
-from isocost.repairs.composition import edges_of
-from isocost.repairs.withhold import threshold_of
+from isocost.question import DEFAULT
+from isocost.repairs.composition import edges_of, question_of
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from
+from isocost.tables import columns_from, number_text
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
 from isocost.typing import Floats
 
@@ -38,14 +38,7 @@ SAME = 1e-9
 """Rates that differ by no more are the same."""
 
 REVIEWERS = ("perfect", "score", "coin")
-"""Who might decide: somebody who is always right, the score itself, or a fair coin."""
-
-UNEQUAL = 0.01
-"""Groups of whom shares handed over differ by more bear it unequally."""
-
-MATTER = 2.0 / 3.0
-"""If more than this share of those selected before is handed over, the others are not those who
-matter."""
+"""Possible reviewers: somebody who is always right, the score itself, or a fair coin."""
 
 KINDS_HANDED = {"selected so far": "of_selected", "who turned out positive": "of_positives"}
 """Whom a rule should not lose sight of, and the share of them that is handed over."""
@@ -103,7 +96,7 @@ class HandedOverGroup(Record):
 
 @dataclass(frozen=True, repr=False)
 class HandedOver(Result):
-    """What :func:`handed_over` found.
+    """The result of :func:`handed_over`.
 
     Attributes
     ----------
@@ -147,32 +140,29 @@ class HandedOver(Result):
     tally: Tally
 
     def differences(self, reviewer: str) -> Pair:
-        """How far FPR and FNR of whole groups differ with a reviewer of :data:`REVIEWERS`."""
+        """The largest differences of FPR and FNR between whole groups, for one of REVIEWERS."""
         return _apart(self.whole[reviewer].values())
 
     def headline(self) -> str:
-        """Who is handed over, in a line."""
+        """The share handed over, in a line."""
         return f"{self.share:.2%} of people are handed over; FPR and FNR at {self.threshold:g}"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: the decided, the handed over, the whole."""
         names = names_of(self.groups)
-        rows: list[list[str]] = []
-        shares = {
-            "handed over": "share",
-            "of those selected so far": "of_selected",
-            "of those who turned out positive": "of_positives",
-            "of those who turned out negative": "of_negatives",
-        }
-        for title, name in shares.items():
-            rows.append([title, *(_percent(getattr(g, name)) for g in self.groups.values())])
         numbers = {
-            "base rate, decided": "decided_base_rate",
-            "base rate, handed over": "base_rate",
-            "old mean score, handed over": "mean_score",
+            "handed over": ("share", ".2%"),
+            "of those selected so far": ("of_selected", ".2%"),
+            "of those who turned out positive": ("of_positives", ".2%"),
+            "of those who turned out negative": ("of_negatives", ".2%"),
+            "base rate, decided": ("decided_base_rate", ".4f"),
+            "base rate, handed over": ("base_rate", ".4f"),
+            "old mean score, handed over": ("mean_score", ".4f"),
         }
-        for title, name in numbers.items():
-            rows.append([title, *(_number(getattr(g, name)) for g in self.groups.values())])
+        rows = [
+            [title, *(number_text(getattr(g, name), style) for g in self.groups.values())]
+            for title, (name, style) in numbers.items()
+        ]
         pairs = {
             "FPR, FNR before": self.before,
             "FPR, FNR decided": {g: one.decided for g, one in self.groups.items()},
@@ -181,11 +171,11 @@ class HandedOver(Result):
             **{f"whole, reviewer: {name}": self.whole[name] for name in REVIEWERS},
         }
         for title, by_group in pairs.items():
-            rows.append([title, *(", ".join(map(_number, by_group[g])) for g in self.groups)])
+            rows.append([title, *(", ".join(map(number_text, by_group[g])) for g in self.groups)])
         return ["", *names.values()], rows
 
     def notes(self) -> list[str]:
-        """What it means, in a few lines."""
+        """Sentences on what the reviewer must reach, and on who is missing."""
         names = names_of(self.groups)
         lines = []
         for rate, target, possible in zip(("FPR", "FNR"), self.target, self.possible, strict=True):
@@ -202,11 +192,11 @@ class HandedOver(Result):
         for reviewer in REVIEWERS:
             fpr, fnr = self.differences(reviewer)
             lines.append(
-                f"With the reviewer {reviewer!r}, whole groups differ by {_number(fpr)} in FPR and "
-                f"{_number(fnr)} in FNR."
+                f"With the reviewer {reviewer!r}, whole groups differ by {number_text(fpr)} in "
+                f"FPR and {number_text(fnr)} in FNR."
             )
-        was = _apart(self.before.values())
-        lines.append(f"Before the rule they differ by {_number(was[0])} and {_number(was[1])}.")
+        was = " and ".join(map(number_text, _apart(self.before.values())))
+        lines.append(f"Before the rule they differ by {was}.")
         lines.append(
             f"Accuracy among the decided is {self.accuracy[1]:.4f} ({self.accuracy[0]:.4f} among "
             f"all before); scores explain {self.information[1]:.2%} of the variance of labels "
@@ -215,21 +205,21 @@ class HandedOver(Result):
         return [*lines, *self._missing()]
 
     def _missing(self) -> Iterator[str]:
-        """Whether the decided are no longer those who matter; where most are gone first."""
+        """Sentences on groups that lost most of the people who matter, those with most first."""
         names = names_of(self.groups)
         for what, name in KINDS_HANDED.items():
             shares = self._shares(name)
             for group, share in sorted(shares.items(), key=lambda item: -item[1]):
-                if share > max(MATTER, self.groups[group].share):
+                if share > max(2.0 / 3.0, self.groups[group].share):
                     yield (
                         f"In the group {names[group]}, {share:.1%} of those {what} are handed "
                         "over: what is equal among the others says little about them."
                     )
 
     def warnings(self) -> Iterator[str]:
-        """What nobody should overlook: who bears it, and whether the others still matter."""
+        """Sentences that nobody should overlook: on who bears it, and on who is left."""
         shares = [one.share for one in self.groups.values()]
-        if np.ptp(shares) > UNEQUAL:
+        if np.ptp(shares) > 0.01:
             yield (
                 f"Groups bear it unequally: {self.share:.1%} of all people are handed over, "
                 f"{self._of_each('share')}."
@@ -237,7 +227,7 @@ class HandedOver(Result):
         yield from islice(self._missing(), 1)
 
     def remarks(self) -> Iterator[str]:
-        """What becomes of the decided, and of whom they are missing."""
+        """Sentences on the decided, and on the people missing among them."""
         after, before = self.accuracy[1], self.accuracy[0]
         yield (
             f"{self.share:.2%} of people are handed over. Among the others accuracy at "
@@ -263,25 +253,14 @@ class HandedOver(Result):
         rows = []
         for group, one in self.groups.items():
             row: dict[str, Any] = {}
-            for name, value in asdict(one).items():
-                if name == "scores":
-                    continue
-                pair = isinstance(value, tuple)
-                ends = ((f"{name}_fpr", f"{name}_fnr") if pair else (name,), value)
-                row |= dict(zip(*ends, strict=True)) if pair else {name: value}
-            for reviewer in REVIEWERS:
-                whole = self.whole[reviewer][group]
-                row |= dict(zip((f"{reviewer}_fpr", f"{reviewer}_fnr"), whole, strict=True))
+            whole = {reviewer: self.whole[reviewer][group] for reviewer in REVIEWERS}
+            for name, value in {**vars(one), **whole}.items():
+                if not isinstance(value, tuple):
+                    row[name] = value
+                elif name != "scores":
+                    row[f"{name}_fpr"], row[f"{name}_fnr"] = value
             rows.append(row)
         return self.tally.frame_by_group(list(self.groups), columns_from(rows), backend)
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
-
-
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2%}"
 
 
 def _apart(pairs: Any) -> Pair:
@@ -334,145 +313,103 @@ def handed_over(
     if not rule.defers:
         step = "use a rule made by isocost.hand_over"
         raise UsageError(Problem("rule", "must hand people over", f"one by {rule.method}", step))
-    at = check_threshold(threshold_of(rule) if threshold is None else threshold)
+    own = question_of(rule).get("threshold", DEFAULT.threshold)
+    at = check_threshold(own if threshold is None else threshold)
     return reviewed(rule, as_tally(tally, reading, at, *edges_of([rule])), at)
 
 
 def reviewed(rule: Rule, tally: Tally, at: float) -> HandedOver:
-    """The same for any rule, also one that hands over nobody."""
+    """The result of :func:`handed_over` for any rule, also one that hands over nobody."""
     after, gone, first = rule.expected(tally), rule.deferred(tally), tally.grid.first_bin(at)
     # A group that is handed over as a whole is not among those of the decided.
     decided_cells = after.cells.recoded([tally.index_of(group) for group in after.groups])
     before, decided, away = (
-        _Kinds(cells.kinds(len(tally.groups), first))
-        for cells in (tally.cells, decided_cells, gone)
+        cells.kinds(len(tally.groups), first) for cells in (tally.cells, decided_cells, gone)
     )
-    targets, possible = zip(*(_target(decided, away, label) for label in (0, 1)), strict=True)
-    groups = {
-        group: _group(tally, index, (before, decided, away), gone, targets)
-        for index, group in enumerate(tally.groups)
+    # Weights by group and label, from those of the kinds tn, fp, fn, tp: of all, and of the wrong.
+    all_before, all_decided, all_away = (
+        kinds.w[:, ::2] + kinds.w[:, 1::2] for kinds in (before, decided, away)
+    )
+    wrong_before, wrong, wrong_away = (kinds.w[:, 1:3] for kinds in (before, decided, away))
+    whole = all_decided + all_away
+    own, low, high = (
+        _ratio(wrong, all_decided), _ratio(wrong, whole), _ratio(wrong + all_away, whole)
+    )  # fmt: skip
+    targets, possible = [], []
+    for label in (0, 1):
+        target, most = max(low[:, label].tolist()), min(high[:, label].tolist())
+        rate = float(own[0, label])
+        if np.ptp(own[:, label]) <= SAME and target - SAME <= rate <= most + SAME:
+            target = rate
+        possible.append(bool(target <= most + SAME))
+        targets.append(target if possible[-1] else math.nan)
+    must = np.clip(_ratio(np.array(targets) * all_before - wrong, all_away), 0.0, 1.0)
+    added: dict[str, Any] = {"perfect": 0.0, "score": wrong_away, "coin": all_away / 2.0}
+
+    def by_group(rates: Floats) -> dict[Group, Pair]:
+        return dict(zip(tally.groups, map(tuple, rates.tolist()), strict=True))
+
+    pairs = {
+        "decided": by_group(own),
+        "by_score": by_group(_ratio(wrong_away, all_away)),
+        "must_reach": by_group(must),
+        "low": by_group(low),
+        "high": by_group(high),
     }
-    pairs = dict(enumerate(tally.groups))
+    tenths = [tally.grid.first_bin(edge, "tenth") for edge in EDGES[:-1]]
+    groups = {}
+    for index, group in enumerate(tally.groups):
+        cells, mine = (one.take(one.of_group(index)) for one in (tally.cells, gone))
+        there, left = (
+            np.bincount(np.searchsorted(tenths, one.bin, side="right") - 1, one.w, len(tenths))
+            for one in (cells, mine)
+        )
+        then, now = before.w[index], away.w[index]
+        ratios = {
+            "share": (now.sum(), then.sum()),
+            "base_rate": (all_away[index, 1], all_away[index].sum()),
+            "decided_base_rate": (all_decided[index, 1], all_decided[index].sum()),
+            "mean_score": (mine.wh.sum(), mine.w.sum()),
+            "of_selected": (now[[1, 3]].sum(), then[[1, 3]].sum()),
+            "of_positives": (all_away[index, 1], all_before[index, 1]),
+            "of_negatives": (all_away[index, 0], all_before[index, 0]),
+        }
+        numbers: dict[str, Any] = {name: pair[group] for name, pair in pairs.items()}
+        numbers |= {name: float(_ratio(*parts)) for name, parts in ratios.items()}
+        groups[group] = HandedOverGroup(
+            rows=float(mine.n.sum()),
+            score_can=_can_reach(mine, must[index].tolist()),
+            scores=tuple(_ratio(left, there).tolist()),
+            **numbers,
+        )
+    accuracy = MEASURES["accuracy"]
     return HandedOver(
         groups=groups,
-        share=float(away.sums.w.sum() / before.sums.w.sum()),
+        share=float(away.w.sum() / before.w.sum()),
         threshold=at,
-        target=(float(targets[0]), float(targets[1])),
-        possible=(bool(possible[0]), bool(possible[1])),
-        whole={
-            name: {group: _whole(decided, away, index, name) for index, group in pairs.items()}
-            for name in REVIEWERS
-        },
-        before={group: before.rates(index) for index, group in pairs.items()},
-        accuracy=(_accuracy(before.sums), _accuracy(decided.sums)),
+        target=(targets[0], targets[1]),
+        possible=(possible[0], possible[1]),
+        whole={name: by_group(_ratio(wrong + added[name], whole)) for name in REVIEWERS},
+        before=by_group(_ratio(wrong_before, all_before)),
+        accuracy=(
+            float(accuracy.of(before.pooled())[0]),
+            float(accuracy.of(decided.pooled())[0]),
+        ),
         information=(explained(tally), explained(after)),
         edges=EDGES,
         tally=tally,
     )
 
 
-def _accuracy(sums: Sums) -> float:
-    return float(MEASURES["accuracy"].of(sums.pooled())[0])
-
-
-@dataclass(frozen=True)
-class _Kinds:
-    """Weights by group and kind: tn, fp, fn, tp."""
-
-    sums: Sums
-
-    def total(self, index: int, label: int) -> float:
-        """The weight of a label in a group."""
-        return float(self.sums.w[index, 2 * label : 2 * label + 2].sum())
-
-    def wrong(self, index: int, label: int) -> float:
-        """The weight of wrong decisions about a label in a group."""
-        return float(self.sums.w[index, 1 if label == 0 else 2])
-
-    def rates(self, index: int) -> Pair:
-        """FPR and FNR of a group."""
-        fpr, fnr = (_ratio(self.wrong(index, y), self.total(index, y)) for y in (0, 1))
-        return fpr, fnr
-
-    def base_rate(self, index: int) -> float:
-        """The share of positives of a group."""
-        positive = self.total(index, 1)
-        return _ratio(positive, positive + self.total(index, 0))
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0.0 else math.nan
-
-
-def _reach(decided: _Kinds, away: _Kinds, index: int, label: int) -> Pair:
-    """The lowest and the highest rate that a group as a whole can have, whoever decides."""
-    wrong, open_ = decided.wrong(index, label), away.total(index, label)
-    all_ = decided.total(index, label) + open_
-    return _ratio(wrong, all_), _ratio(wrong + open_, all_)
-
-
-def _target(decided: _Kinds, away: _Kinds, label: int) -> tuple[float, bool]:
-    """The common rate of whole groups to aim at, and whether it can be had."""
-    groups = range(len(decided.sums.w))
-    ends = [_reach(decided, away, index, label) for index in groups]
-    low, high = max(low for low, _ in ends), min(high for _, high in ends)
-    own = np.array([_ratio(decided.wrong(i, label), decided.total(i, label)) for i in groups])
-    if np.ptp(own) <= SAME and low - SAME <= own[0] <= high + SAME:
-        return float(own[0]), True
-    return (low, True) if low <= high + SAME else (math.nan, False)
-
-
-def _whole(decided: _Kinds, away: _Kinds, index: int, reviewer: str) -> Pair:
-    """FPR and FNR of a whole group if somebody decides about those handed over."""
-    rates = []
-    for label in (0, 1):
-        open_ = away.total(index, label)
-        wrong = {"perfect": 0.0, "coin": open_ / 2.0, "score": away.wrong(index, label)}[reviewer]
-        rates.append(
-            _ratio(decided.wrong(index, label) + wrong, decided.total(index, label) + open_)
-        )
-    return rates[0], rates[1]
-
-
-def _group(
-    tally: Tally,
-    index: int,
-    kinds: tuple[_Kinds, _Kinds, _Kinds],
-    gone: Cells,
-    targets: tuple[float, ...],
-) -> HandedOverGroup:
-    before, decided, away = kinds
-    ends = [_reach(decided, away, index, label) for label in (0, 1)]
-    must = []
-    for label, target in enumerate(targets):
-        all_, open_ = before.total(index, label), away.total(index, label)
-        needed = _ratio(target * all_ - decided.wrong(index, label), open_)
-        must.append(min(max(needed, 0.0), 1.0) if not math.isnan(needed) else math.nan)
-    mine = gone.take(gone.of_group(index))
-    weight = {name: k.sums.w[index] for name, k in (("before", before), ("away", away))}
-    return HandedOverGroup(
-        share=_ratio(float(weight["away"].sum()), float(weight["before"].sum())),
-        rows=float(mine.n.sum()),
-        base_rate=away.base_rate(index),
-        decided_base_rate=decided.base_rate(index),
-        mean_score=_ratio(float(mine.wh.sum()), float(mine.w.sum())),
-        of_selected=_ratio(
-            float(weight["away"][[1, 3]].sum()), float(weight["before"][[1, 3]].sum())
-        ),
-        of_positives=_ratio(away.total(index, 1), before.total(index, 1)),
-        of_negatives=_ratio(away.total(index, 0), before.total(index, 0)),
-        decided=decided.rates(index),
-        by_score=away.rates(index),
-        must_reach=(must[0], must[1]),
-        score_can=_can_reach(mine, must),
-        low=(ends[0][0], ends[1][0]),
-        high=(ends[0][1], ends[1][1]),
-        scores=_shares_by_tenth(tally, index, mine),
-    )
+def _ratio(part: Any, whole: Any) -> Floats:
+    """The ratio of numbers or arrays; NaN where the whole is 0."""
+    out = np.full(np.shape(whole), math.nan)
+    np.divide(part, whole, out=out, where=np.asarray(whole) > 0.0)
+    return out
 
 
 def _can_reach(cells: Cells, point: list[float]) -> bool:
-    """Whether thresholds of the old score, and coins between them, reach FPR and FNR.
+    """True if thresholds of the old score, and coins between them, reach FPR and FNR.
 
     They reach all points between the lower convex hull of (FPR, FNR) over thresholds and its mirror
     image: a straight line through (fpr, fnr) of two thresholds is a coin between these.
@@ -501,17 +438,6 @@ def _below(fpr: Floats, fnr: Floats, x: float) -> float:
             hull.pop()
         hull.append(int(k))
     return float(np.interp(x, fpr[hull], fnr[hull]))
-
-
-def _shares_by_tenth(tally: Tally, index: int, gone: Cells) -> tuple[float, ...]:
-    """The share handed over of each tenth of the scores."""
-    cells = tally.cells.take(tally.cells.of_group(index))
-    firsts = [tally.grid.first_bin(edge, "tenth") for edge in EDGES[:-1]]
-    before, away = (
-        np.bincount(np.searchsorted(firsts, one.bin, side="right") - 1, one.w, len(firsts))
-        for one in (cells, gone)
-    )
-    return tuple(_ratio(a, b) for a, b in zip(away.tolist(), before.tolist(), strict=True))
 
 
 def explained(tally: Tally) -> float:

@@ -1,4 +1,4 @@
-"""What a repair does to people not seen: the rule is made again from samples of a population.
+"""The effect of a repair on people not seen: rules made again from samples of a population.
 
 A rule is exact for the people it was made from and for nobody else.  How far off it is for others
 is found by doing the same where the truth is known: a population is made from the tally, samples of
@@ -23,36 +23,27 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, cast
 
 import numpy as np
 
 from isocost.cells import Sums
-from isocost.checks import (
-    check_confidence,
-    check_kind,
-    check_seed,
-    check_threshold,
-    check_whole,
-)
-from isocost.costs import Cost, CostLike
-from isocost.errors import IsocostError, IsocostWarning, Problem, UncertainWarning, UsageError
+from isocost.costs import Cost
+from isocost.errors import IsocostError, IsocostWarning
 from isocost.groups import Group
-from isocost.measures.audit import Audit
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
-from isocost.question import DEFAULT
-from isocost.repairs.composition import cost_of_rules, edges_of
-from isocost.repairs.counsel import not_advised, share_changed, summary_of, titles_of
+from isocost.question import LEAST_REMAKES, Question, asks
+from isocost.repairs.composition import edges_of, question_of
+from isocost.repairs.counsel import share_changed, summary_of, titles_of
 from isocost.repairs.population import Population
-from isocost.repairs.registry import REPAIRS, remade
-from isocost.repairs.withhold import threshold_of
+from isocost.repairs.registry import remade
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of
-from isocost.tallies import DataOptions, Tally, TallyLike, as_tallies
+from isocost.tables import number_text
+from isocost.tallies import Tally, TallyLike
 from isocost.typing import Floats
 from isocost.verdict.sentences import SENTENCES, number
 
@@ -64,13 +55,13 @@ NUMBERS = {
     "changed": "people changed",
     "handed_over": "handed over",
 }
-"""What is estimated, and how tables call it."""
+"""Estimated quantities and their table headings."""
 
 GOAL = "goal"
 """The largest difference in what the rule makes equal."""
 
-LEAST = 10
-"""With fewer replicates than this there are no numbers."""
+REMAKES = 200
+"""Remakes of one rule, where nobody says how many."""
 
 Report = Callable[[float, int | None], None]
 
@@ -79,38 +70,19 @@ Gap = Callable[[Levels], float]
 
 @dataclass(frozen=True)
 class Yardstick:
-    """Groups, cost and threshold that a rule is measured by, and those of what it makes equal."""
+    """Groups and question that a rule is measured by, and the question that it answers itself."""
 
     groups: tuple[Group, ...]
-    cost: Cost
-    threshold: float
+    question: Question
     equal: tuple[str, ...]
-    own_cost: Cost
-    own_threshold: float
+    own: Question
 
     @classmethod
-    def of(
-        cls,
-        tally: Tally,
-        rule: Rule,
-        cost: CostLike | None = None,
-        threshold: float | None = None,
-    ) -> Yardstick:
-        """The yardstick of a rule that was made from this tally.
-
-        Its goal is always measured by the rule's own cost and threshold, which are also the
-        defaults of the others.
-        """
-        own_threshold = threshold_of(rule)
+    def of(cls, tally: Tally, rule: Rule, question: Question) -> Yardstick:
+        """The yardstick of a rule that was made from this tally."""
         some = [group for group in tally.groups if group in rule.fitted] or tally.groups
-        return cls(
-            groups=compared_groups(tally.select(some), DEFAULT.min_group),
-            cost=cost_of_rules(cost, {"rule": rule}),
-            threshold=own_threshold if threshold is None else check_threshold(threshold),
-            equal=tuple(rule.promise.equal),
-            own_cost=cost_of_rules(None, {"rule": rule}),
-            own_threshold=own_threshold,
-        )
+        groups = compared_groups(tally.select(some), question.min_group)
+        return cls(groups, question, tuple(rule.promise.equal), question.but(**question_of(rule)))
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
@@ -119,10 +91,10 @@ class Yardstick:
         """
         after = tally if rule is None else rule.expected(tally)
         own = [i for i, group in enumerate(after.groups) if group in self.groups]
-        kinds = after.kinds(self.threshold)
+        kinds = after.kinds(self.question.threshold)
         # What the rule makes equal is measured as the rule has it, whatever is asked besides.
-        same = self.threshold == self.own_threshold
-        own_kinds = kinds if same else after.kinds(self.own_threshold)
+        same = self.question.threshold == self.own.threshold
+        own_kinds = kinds if same else after.kinds(self.own.threshold)
 
         def difference(name: str, cost: Cost, people: Sums) -> float:
             if name == "cost":
@@ -131,11 +103,11 @@ class Yardstick:
                 values = MEASURES[name].of(people)
             return float(np.ptp(values[own]))
 
-        goals = (difference(name, self.own_cost, own_kinds) for name in self.equal)
+        goals = (difference(name, self.own.cost, own_kinds) for name in self.equal)
         return np.array(
             [
-                difference("cost", self.cost, kinds),
-                max(difference(name, self.cost, kinds) for name in ("fpr", "fnr")),
+                difference("cost", self.question.cost, kinds),
+                max(difference(name, self.question.cost, kinds) for name in ("fpr", "fnr")),
                 max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
@@ -169,7 +141,7 @@ class Outlook(Record):
 
 @dataclass(frozen=True, repr=False)
 class Unseen(Result):
-    """What :func:`unseen` found.
+    """The result of :func:`unseen`.
 
     Attributes
     ----------
@@ -191,8 +163,8 @@ class Unseen(Result):
         How many people it was made from.
     kept_apart : float or None
         How many people it was measured on, if they were kept apart.
-    replicates, infeasible : int
-        How often the rule was made again, and how often it could not be as asked.
+    remakes, infeasible : int
+        Number of times that the rule was made again, and that it could not be made as asked.
     confidence : float
         Of the limits.
     """
@@ -211,7 +183,7 @@ class Unseen(Result):
     rule: Rule
     people: float
     kept_apart: float | None
-    replicates: int
+    remakes: int
     infeasible: int
     confidence: float
     backend: str | None = None
@@ -223,41 +195,12 @@ class Unseen(Result):
 
     @property
     def better(self) -> bool:
-        """Whether new people are expected to be treated more equally than without the rule."""
+        """True if new people are expected to be treated more equally than without the rule."""
         known = not math.isnan(self.goal.expected + self.goal.unrepaired)
         return not known or self.goal.expected < self.goal.unrepaired or not self.rule.rows
 
-    def judged(self, audit: Audit) -> Audit:
-        """The audit, whose verdict now says whether this repair is expected to help new people.
-
-        The rule must make the cost of the audit equal.
-
-        Examples
-        --------
-        >>> import isocost as ic
-        >>> from isocost.examples import compas
-        >>> audit = ic.audit(compas(), "fnr", tolerance=0.06)
-        >>> result = ic.unseen(compas(), ic.withhold(compas(), "fnr", tolerance=0.06))
-        >>> audit.verdict.helps, result.judged(audit).verdict.helps
-        ('unknown', 'yes')
-        """
-        check_kind("audit", audit, Audit, "must be an Audit", "pass what isocost.audit returned")
-        compared = audit.tally.select(list(audit.compared))
-        # Small groups may have been left out of the rule.
-        same = any(is_made_from(self.rule, tally) for tally in (audit.tally, compared))
-        if self.rule.made_from and not same:
-            got, step = f"one of {audit.tally.n:,.15g} rows", "audit the data the rule is made from"
-            raise UsageError(Problem("audit", "must be of the same data as the rule", got, step))
-        costs = (audit.cost, audit.feasibility.cost)
-        if set(self.rule.promise.equal) != {"cost"} or self.rule.cost not in costs:
-            got = f"a rule by {self.rule.method}, cost {self.rule.cost}"
-            step = "ask about a rule by withhold or coarsen with this cost"
-            must = f"must make the cost of the audit, {audit.cost}, equal"
-            raise UsageError(Problem("rule", must, got, step))
-        return replace(audit, outlook=(self.goal.expected, self.goal.unrepaired))
-
     def headline(self) -> str:
-        """What the numbers are about, in a line."""
+        """The people that the numbers are about, in a line."""
         if self.kept_apart is not None:
             how = f"measured on {self.kept_apart:,.0f} people kept apart"
         else:
@@ -265,25 +208,22 @@ class Unseen(Result):
         return f"For new people; fitted on {self.people:,.0f}; {how}"
 
     def notes(self) -> list[str]:
-        """What a reader should know besides."""
-        notes = []
-        if self.infeasible:
-            notes.append(
-                SENTENCES["unseen_infeasible"].format(
-                    infeasible=self.infeasible, replicates=self.replicates
-                )
-            )
-        if not self.better:
-            notes.append(doubt_unseen(self) + ".")
-        return notes
+        """Sentences on remakes that failed, and on a rule that is not expected to help."""
+        notes = [SENTENCES["unseen_infeasible"].format(**vars(self))] if self.infeasible else []
+        return notes if self.better else [*notes, self.doubt + "."]
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """A row for each number: unrepaired, fitted, expected and limit.
+    @property
+    def doubt(self) -> str:
+        """The sentence which says that new people are not expected to gain."""
+        return SENTENCES["doubt_unseen"].format(
+            what=titles_of(self.rule.promise),
+            expected=number(self.goal.expected),
+            unrepaired=number(self.goal.unrepaired),
+        )
 
-        In the library of the data; see :meth:`isocost.Audit.to_frame`.
-        """
-        rows = [{"number": name, **vars(getattr(self, name))} for name in (*NUMBERS, GOAL)]
-        return frame_of(columns_from(rows), backend or self.backend)
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each number: unrepaired, fitted, expected and limit."""
+        return [{"number": name, **vars(getattr(self, name))} for name in (*NUMBERS, GOAL)]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table."""
@@ -294,24 +234,28 @@ class Unseen(Result):
             one: Outlook = getattr(self, name)
             least = "at least " if name == "accuracy" else ""
             style = ".2%" if name in ("changed", "handed_over") else ".4f"
-            shown = (one.unrepaired, one.fitted, one.expected, one.limit)
-            texts = ["-" if math.isnan(value) else format(value, style) for value in shown]
+            texts = [
+                number_text(value, style)
+                for value in (one.unrepaired, one.fitted, one.expected, one.limit)
+            ]
             rows.append([title, *texts[:3], least + texts[3]])
         return ["", "no repair", "fitted", "expected", "at most"], rows
 
 
+@asks(
+    "rule",
+    "remakes",
+    edges=lambda others: edges_of([check_rule(others["rule"])]),
+    defaults=lambda others: question_of(check_rule(others["rule"])),
+    also=("holdout",),
+)
 def unseen(
-    tally: TallyLike,
+    tally: Tally,
+    question: Question,
     rule: Rule,
-    replicates: int = 200,
-    confidence: float = 0.95,
-    seed: int = 0,
     *,
     holdout: TallyLike | None = None,
-    cost: CostLike | None = None,
-    threshold: float | None = None,
     progress: Report | None = None,
-    **reading: Unpack[DataOptions],
 ) -> Unseen:
     """Say what a rule does to people other than those it was made from.
 
@@ -325,18 +269,15 @@ def unseen(
     rule : Rule
         Made by withhold, coarsen, equalize_odds, reconcile or hand_over.  What that makes equal is
         equal among the people it does not hand over.
-    replicates : int
-        How often the rule is made again.
-    confidence : float
-        How often the limits hold.
-    seed : int
-        Of the samples.
+    remakes, confidence, seed, min_group
+        Fields of :class:`isocost.Question`: how often the rule is made again, how often the limits
+        hold, the seed of the samples, and the least size of a group that is compared.
+    cost, threshold
+        For ``cost_difference``, ``rate_difference`` and ``accuracy``; by default those of the rule.
+        ``goal`` is always measured by those of the rule.
     holdout : Tally or data, optional
         Of people that were kept apart: the rule is measured on them, and not made again.  The
         limits then allow for their number.
-    cost, threshold : optional
-        For ``cost_difference``, ``rate_difference`` and ``accuracy``; by default those of the rule,
-        or "fnr" and 0.5 if it has none.  ``goal`` is always measured by those of the rule.
     progress : callable, optional
         Called from time to time with the share done.
     **reading
@@ -370,33 +311,27 @@ def unseen(
     >>> u.cost_difference.limit > 0.06
     True
     """
-    check_rule(rule)
-    given = [("tally", tally)] + ([] if holdout is None else [("holdout", holdout)])
-    edges = () if threshold is None else (check_threshold(threshold),)
-    tally, *kept_apart = as_tallies(given, reading, *edges_of([rule], *edges))
-    holdout = next(iter(kept_apart), None)
-    replicates = check_whole("replicates", replicates, LEAST, 1_000_000)
-    confidence, seed = check_confidence(confidence), check_seed(seed)
-    yardstick = Yardstick.of(tally, rule, cost, threshold)
+    remakes = question.remakes or REMAKES
+    yardstick = Yardstick.of(tally, rule, question)
     if holdout is None:
         remade(rule, tally)
         measured = tally
     else:
-        measured = holdout
+        measured = holdout = cast("Tally", holdout)
         known = fitted_groups(holdout.select(g for g in holdout.groups if g in yardstick.groups))
         yardstick = replace(yardstick, groups=known)
-    population, random = Population(measured), np.random.default_rng(seed)
+    population, random = Population(measured), np.random.default_rng(question.seed)
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(holdout, rule)
     untouched = yardstick.numbers(measured, None)
     steps = Replicates(yardstick, population, rule, holdout is None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IsocostWarning)
-        for index in range(replicates):
+        for index in range(remakes):
             steps.add(population.draw(random), base)
             if progress is not None:
-                progress((index + 1) / replicates, None)
-    expected, limit = steps.summary(base, confidence)
+                progress((index + 1) / remakes, None)
+    expected, limit = steps.summary(base, question.level)
     alone = steps.unrepaired(untouched)
     if holdout is not None:
         # Measured, and not estimated; only the gap is known to be too high.
@@ -406,15 +341,14 @@ def unseen(
         name: Outlook(*(float(values[i]) for values in (fitted, expected, limit, alone)))
         for i, name in enumerate((*NUMBERS, GOAL))
     }
-    kept = None if holdout is None else holdout.n
     return Unseen(
         **estimates,
         rule=rule,
         people=tally.n,
-        kept_apart=kept,
-        replicates=replicates,
+        kept_apart=None if holdout is None else holdout.n,
+        remakes=remakes,
         infeasible=steps.infeasible,
-        confidence=confidence,
+        confidence=question.level,
         backend=tally.backend,
     )
 
@@ -460,28 +394,27 @@ class Replicates:
         """The rule from this sample, and whether it could be made as asked."""
         if not self.remake:
             return self.rule, True
+        settings = self.rule.settings
         try:
             made = remade(self.rule, sample)
         except IsocostError:
             self.infeasible += 1
-        else:
-            if made.fitted != self.rule.fitted:
-                self.infeasible += 1
+            if settings.get("infeasible") != "raise":
                 return None, False
-            short = _falls_short(made) and not _falls_short(self.rule)
-            self.infeasible += short
-            return made, not short
-        closest = {**self.rule.settings, "infeasible": "closest"}
-        if self.rule.settings.get("infeasible") != "raise":
-            return None, False
-        try:
-            return remade(replace(self.rule, settings=closest), sample), False
-        except IsocostError:
-            return None, False
+            closest = replace(self.rule, settings={**settings, "infeasible": "closest"})
+            try:
+                return remade(closest, sample), False
+            except IsocostError:
+                return None, False
+        # True if the rule comes as close as possible to what was asked, and no closer.
+        short, own = (one.promise.equal != one.promise.asked for one in (made, self.rule))
+        as_asked = made.fitted == self.rule.fitted and (own or not short)
+        self.infeasible += not as_asked
+        return (made if made.fitted == self.rule.fitted else None), as_asked
 
     def summary(self, base: Floats, confidence: float) -> tuple[Floats, Floats]:
         """The expected numbers and their limits."""
-        if len(self.true) < LEAST:
+        if len(self.true) < LEAST_REMAKES:
             return np.full(len(base), np.nan), np.full(len(base), np.nan)
         true, off = np.array(self.true), np.array(self.true) - np.array(self.seen)
         expected = np.clip(base + off.mean(axis=0), 0.0, _MOST)
@@ -512,24 +445,6 @@ class Replicates:
         return np.asarray(numbers)
 
 
-def remakes_of(rule: Rule) -> int:
-    """Number of times a rule of a list is made again: fewer for linear programs and many groups."""
-    most = 30 if rule.cost is None else 200
-    return max(LEAST, min(most, 8 * most // len(rule.groups)))
-
-
-def foreseen(audit: Audit, progress: Report | None = None) -> Audit:
-    """The audit, whose verdict says whether withholding is expected to help new people.
-
-    Where no repair is advised anyway, and where somebody has asked, there is nothing to ask.
-    """
-    if not audit.verdict.act or audit.verdict.helps != "unknown":
-        return audit
-    tally, tolerance = audit.tally.select(audit.compared), audit.feasibility.tolerance
-    rule = REPAIRS["withhold"].make_with(tally, cost=audit.feasibility.cost, tolerance=tolerance)
-    return unseen(tally, rule, remakes_of(rule), progress=progress).judged(audit)
-
-
 def safe_level(confidence: float, replicates: int) -> float:
     """The level at which a quantile of replicates is rarely below the true quantile.
 
@@ -545,35 +460,6 @@ def safe_level(confidence: float, replicates: int) -> float:
     return min(1.0, confidence + 1.28 * math.sqrt(confidence * (1.0 - confidence) / replicates))
 
 
-def _falls_short(rule: Rule) -> bool:
-    """Whether the rule comes as close as possible to what was asked, and no closer."""
-    return rule.promise.equal != rule.promise.asked
-
-
-def doubt_unseen(outlook: Unseen) -> str:
-    """The doubt that a repair helps new people, in a sentence."""
-    return SENTENCES["doubt_unseen"].format(
-        what=titles_of(outlook.rule.promise),
-        expected=number(outlook.goal.expected),
-        unrepaired=number(outlook.goal.unrepaired),
-    )
-
-
-def noted(rule: Rule, outlook: Unseen) -> Rule:
-    """The rule, with a note and a warning if new people are not expected to gain."""
-    if outlook.better:
-        return rule
-    doubt = doubt_unseen(outlook)
-    warnings.warn(doubt, UncertainWarning, stacklevel=2)
-    return replace(rule, notes=(*rule.notes, doubt))
-
-
 def is_made_from(rule: Rule, tally: Tally) -> bool:
-    """Whether a rule was made from this tally, as far as its summary tells."""
+    """True if a rule was made from this tally, as far as its summary tells."""
     return bool(rule.made_from.get("groups") == summary_of(tally)["groups"])
-
-
-def require_better(outlook: Unseen) -> None:
-    """Raise :class:`isocost.NotAdvisedError` if new people are not expected to gain."""
-    if not outlook.better:
-        raise not_advised("must help people not seen", doubt_unseen(outlook), "unseen")

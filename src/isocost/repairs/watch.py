@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
@@ -19,7 +19,7 @@ from isocost.checks import (
     check_tolerance,
     short,
 )
-from isocost.costs import Cost, CostLike, as_cost
+from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
 from isocost.measures.derived import GroupedPeople
@@ -32,14 +32,15 @@ from isocost.measures.evidence import (
     claims_of,
     evidence,
 )
-from isocost.measures.margins import Interval
+from isocost.measures.intervals import Interval
 from isocost.measures.measure import Measure
 from isocost.measures.rates import disparity, measure_columns, require_all_decided
 from isocost.measures.table import MEASURES, OVERALL, chosen_measures
-from isocost.promises import Promise
+from isocost.question import DEFAULT
 from isocost.repairs.composition import merged
 from isocost.result import Record, Result
-from isocost.rules import Rule, check_rule, repaired_column, stored_columns, unknown_groups
+from isocost.rules import Promise, Rule, check_rule, repaired_column, stored_columns, unknown_groups
+from isocost.tables import number_text
 from isocost.tallies import (
     DataOptions,
     Tally,
@@ -49,25 +50,13 @@ from isocost.tallies import (
     column_names,
 )
 
-FEW = 30
-"""Fewer rows of a label than this say little about a period."""
-
-MOVED = 0.02
-"""Base rates and shares that moved by less are not mentioned."""
-
 MOST_LISTED = 5
-"""How many groups, and how many periods, a note lists."""
-
-_TALLIES = (
-    "must be tallies, at least one",
-    "make one for each period: isocost.tally(data, score=..., label=..., group=...)",
-)
-"""What the periods must be, and the next step."""
+"""The largest number of groups, and of periods, that a note lists."""
 
 
 @dataclass(frozen=True)
 class Period(Record):
-    """What was found after one period.
+    """The findings of one period.
 
     Attributes
     ----------
@@ -168,7 +157,7 @@ class Alarm(Record):
 
 @dataclass(frozen=True, repr=False)
 class Watch(Result):
-    """What :func:`watch` found.
+    """The result of :func:`watch`.
 
     Attributes
     ----------
@@ -211,17 +200,17 @@ class Watch(Result):
 
     @property
     def equal(self) -> tuple[str, ...]:
-        """What the rule makes equal."""
+        """The numbers that the rule makes equal."""
         return tuple(self.limits)
 
     @property
     def limit(self) -> float:
-        """How far groups may differ: the largest of the limits; NaN if there are none."""
+        """The largest allowed difference of groups; NaN if there is none."""
         return max(self.limits.values(), default=math.nan)
 
     @property
     def alarm(self) -> bool:
-        """Whether any claim is violated."""
+        """True if any claim is violated."""
         return bool(self.alarms)
 
     @property
@@ -261,20 +250,20 @@ class Watch(Result):
             [
                 one.name,
                 f"{one.rows:,.15g}",
-                _number(one.difference),
-                _number(one.running),
+                number_text(one.difference),
+                number_text(one.running),
                 f"[{one.interval[0]:.3f}, {one.interval[1]:.3f}]",
-                _number(one.calibration),
+                number_text(one.calibration),
                 *([f"{one.handed_over:.2%}"] if self.handed_over else []),
                 ", ".join(one.broken),
-                *map(_number, one.measures.values()),
+                *map(number_text, one.measures.values()),
             ]
             for one in self.periods
         ]
         return header, rows
 
     def headline(self) -> str:
-        """What was watched, in a line."""
+        """The claims that were watched, in a line."""
         margin = self.calibration_margin
         more = "" if margin is None else f", scores be off by {margin:g}"
         periods = f"{len(self.periods)} period{'s' if len(self.periods) != 1 else ''}"
@@ -292,16 +281,12 @@ class Watch(Result):
         return f"Watch over {periods} at {self.confidence:.4g}: {allowed}{more}"
 
     def summary(self) -> list[str]:
-        """What it means, in a few lines."""
+        """Alarms and notes, or the sentence that nothing was detected."""
         if not self.alarms and not self.limits and self.calibration_margin is None:
             return [*self.notes]
         if not self.alarms:
             return ["No violation was detected.", *self.notes]
         return [*map(str, self.alarms), *self.notes]
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def watch(
@@ -312,7 +297,7 @@ def watch(
     tolerance: float | None = None,
     threshold: float | None = None,
     calibration_margin: float | None = 0.02,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     measures: str | Iterable[str] | None = None,
     **reading: Unpack[DataOptions],
 ) -> Watch:
@@ -338,8 +323,9 @@ def watch(
     calibration_margin : float or None
         How far scores may lie from the share of positives, for all scores of a group and in each
         fifth of [0, 1]; None to leave calibration out.  Not tested for rules that give it up.
-    confidence : float
-        The probability that there is no alarm in any period while everything holds.
+    confidence : float, optional
+        The probability that there is no alarm in any period while everything holds; by default as
+        in :class:`isocost.Question`.
     measures : str or names, optional
         Measures whose largest difference between groups is shown for each period, as for
         :func:`isocost.audit`; for information, not tested.
@@ -377,20 +363,29 @@ in some period; 0.06 is allowed). Shown in period 2.
     _check_groups(rule, periods)
     promise = rule.promise
     limits = _limits(promise, tolerance, another_cost=cost is not None)
-    chosen = _cost_of(rule, cost, limits)
+    chosen = as_cost(cost) if cost is not None else rule.cost
+    if "cost" in limits and chosen is None:
+        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
+        raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
     usual = ("fpr", "fnr") if chosen is None else ("cost",)
     measured = limits or dict.fromkeys(usual, math.inf)
     margin = calibration_margin if promise.calibrated else None
     margin = None if margin is None else check_tolerance(margin, "calibration_margin")
-    confidence = check_confidence(confidence)
+    confidence = DEFAULT.level if confidence is None else check_confidence(confidence)
     groups = [group for group in rule.fitted if any(group in t.groups for t in periods)]
     if threshold is None:
-        threshold = promise.threshold or 0.5
+        threshold = promise.threshold or DEFAULT.threshold
     shown = _shown(measures)
     history = History(periods, groups, check_threshold(threshold), chosen)
     watched = math.inf if promise.is_empty else margin
-    floors = _floors(promise, tolerance)
-    promised = _handed_over(promise, periods)
+    floors = {
+        name: max(least - (tolerance or 0.0), 0.0)
+        for name, least in promise.floor.items()
+        if name.removeprefix(OVERALL) in WATCHABLE
+    }
+    # Only tallies that know of people handed over can tell their share.
+    known = any(tally.handed_over for tally in periods)
+    promised = dict(promise.handed_over) if known else {}
     handed = {group: (share, tolerance or 0.0) for group, share in promised.items()}
     claims = claims_of(groups, measured, watched, 1.0 - confidence, floors, handed)
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
@@ -407,8 +402,7 @@ in some period; 0.06 is allowed). Shown in period 2.
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
             *read,
-            *_about_promise(rule, limits),
-            *_about_handed_over(promise, promised),
+            *_about_promise(rule, limits, bool(promised)),
             *_notes_on_data(rule, names, history),
         ),
         limits=limits,
@@ -418,30 +412,6 @@ in some period; 0.06 is allowed). Shown in period 2.
         floors=floors,
         handed_over=promised,
     )
-
-
-def _cost_of(rule: Rule, cost: CostLike | None, limits: Mapping[str, float]) -> Cost | None:
-    """The cost that was asked for, or that of the rule; none if only rates are watched."""
-    chosen = as_cost(cost) if cost is not None else rule.cost
-    if "cost" in limits and chosen is None:
-        step = f"pass {setting('cost')}, such as {setting('cost', 'fnr')}"
-        raise UsageError(Problem("cost", "must be known", f"none in a {rule.method} rule", step))
-    return chosen
-
-
-def _handed_over(promise: Promise, tallies: Sequence[Tally]) -> dict[Group, float]:
-    """The shares promised, if the tallies know of people handed over; else there is no telling."""
-    known = any(tally.handed_over for tally in tallies)
-    return dict(promise.handed_over) if known else {}
-
-
-def _about_handed_over(promise: Promise, watched: Mapping[Group, float]) -> list[str]:
-    if not promise.handed_over or watched:
-        return []
-    return [
-        "The rule hands people over, and no period says how many: that share is not watched. "
-        "Count them with isocost.tally(..., handed_over=True)."
-    ]
 
 
 def _shown(measures: Any) -> dict[str, Measure]:
@@ -469,14 +439,8 @@ def _differences(
     return {name: disparity(tally.groups, columns[name]).difference for name in measures}
 
 
-def _floors(promise: Promise, tolerance: float | None) -> dict[str, float]:
-    """What rates must at least be."""
-    watched = (name for name in promise.floor if name.removeprefix(OVERALL) in WATCHABLE)
-    return {name: max(promise.floor[name] - (tolerance or 0.0), 0.0) for name in watched}
-
-
 def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:
-    """How far groups may differ, for each thing that must be equal."""
+    """The largest allowed difference of groups in each number that must be equal."""
     by_cost, promised = another_cost or promise.is_empty, promise.equal
     if tolerance is not None:
         limit = check_tolerance(tolerance)
@@ -486,30 +450,36 @@ def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> di
     return {name: limit for name, limit in promised.items() if name in WATCHABLE}
 
 
-def _about_promise(rule: Rule, limits: Mapping[str, float]) -> list[str]:
-    """What the rule does not promise, or less than requested, and what cannot be watched."""
+def _about_promise(rule: Rule, limits: Mapping[str, float], counted: bool) -> Iterator[str]:
+    """Notes on promises that are missing, less than requested, or not watched."""
     promise = rule.promise
     if promise.is_empty:
-        return [
+        yield (
             f"This rule promises nothing (its method is {rule.method!r}): its numbers are "
             "measured, and only limits that you pass are tested."
-        ]
-    unknown = [name for name in promise.equal if name not in WATCHABLE]
-    notes = [f"The rule promises equal {', '.join(unknown)}: not watched."] if unknown else []
-    unknown = [name for name in promise.floor if name.removeprefix(OVERALL) not in WATCHABLE]
-    notes += [f"The rule promises a floor of {', '.join(unknown)}: not watched."] if unknown else []
-    return notes + [
-        f"The requested tolerance of {name} was {requested:g}, and the rule reached "
-        f"{limits[name]:.4g} on the data it was made from; it is held to that."
-        for name, requested in promise.asked.items()
-        if name in limits and limits[name] == promise.equal[name] > requested
-    ]
+        )
+    else:
+        for what, names in (("equal", promise.equal), ("a floor of", promise.floor)):
+            unknown = [name for name in names if name.removeprefix(OVERALL) not in WATCHABLE]
+            if unknown:
+                yield f"The rule promises {what} {', '.join(unknown)}: not watched."
+        for name, requested in promise.asked.items():
+            if name in limits and limits[name] == promise.equal[name] > requested:
+                yield (
+                    f"The requested tolerance of {name} was {requested:g}, and the rule reached "
+                    f"{limits[name]:.4g} on the data it was made from; it is held to that."
+                )
+    if promise.handed_over and not counted:
+        yield (
+            "The rule hands people over, and no period says how many: that share is not watched. "
+            "Count them with isocost.tally(..., handed_over=True)."
+        )
 
 
 def deployed_columns(
     rule: Rule, names: Sequence[str], asked: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """How data with columns of these names are read after a rule was applied, and notes on that.
+    """Options to read data with columns of these names after a rule was applied, and notes.
 
     The columns are those the rule was made from, with the column of repaired scores if there is
     one.  People without a score were handed over, if the rule hands anybody over.  What was
@@ -552,7 +522,8 @@ def _periods(
     deployed: Rule, tallies: Any, reading: Mapping[str, Any], threshold: float | None
 ) -> tuple[list[str], list[Tally], list[str]]:
     """The names of the periods, their tallies, and notes on how data were read."""
-    rule, step = _TALLIES
+    rule = "must be tallies, at least one"
+    step = "make one for each period: isocost.tally(data, score=..., label=..., group=...)"
     if isinstance(tallies, Mapping):
         names, periods = [str(name) for name in tallies], list(tallies.values())
     else:
@@ -653,8 +624,18 @@ def _largest(values: Iterable[float]) -> float:
 
 def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[str]:
     """Periods with too little data, groups that are missing, base rates and shares that moved."""
-    shown = names_of(rule.groups)
-    notes = _notes_on_small_periods(names, history, shown)
+    shown, notes = names_of(rule.groups), []
+    for name, counts in zip(names, history.all.by_label().n.tolist(), strict=True):
+        few = [
+            f"{int(count)} {label} of {shown[group]}"
+            for group, own in zip(history.groups, counts, strict=True)
+            for label, count in zip(("negatives", "positives"), own, strict=True)
+            if count < DEFAULT.min_group
+        ]
+        if few:
+            notes.append(f"Little data in {name}: {listing(few, MOST_LISTED)}.")
+    if len(notes) > MOST_LISTED:
+        notes[MOST_LISTED:] = [f"Little data in {len(notes) - MOST_LISTED} more periods."]
     absent = [shown[group] for group in rule.fitted if group not in history.groups]
     if absent:
         notes.append(f"Not in any period: {', '.join(absent)}.")
@@ -675,31 +656,10 @@ def _notes_on_data(rule: Rule, names: Sequence[str], history: History) -> list[s
         notes += [
             f"The {what} of {shown[group]} was {old:.4f} when the rule was made, now {new:.4f}."
             for what, old, new in numbers
-            # Who is handed over decides the base rate of the others.
-            if abs(new - old) >= MOVED and (what == "share" or not rule.defers)
+            # Smaller moves are not mentioned; who is handed over decides the base rate of others.
+            if abs(new - old) >= 0.02 and (what == "share" or not rule.defers)
         ]
     return notes
-
-
-def _notes_on_small_periods(
-    names: Sequence[str], history: History, shown: dict[Group, str]
-) -> list[str]:
-    lines = []
-    counts = history.all.by_label().n
-    for period, name in enumerate(names):
-        few = [
-            f"{int(count)} {label} of {shown[group]}"
-            for index, group in enumerate(history.groups)
-            for label, count in zip(
-                ("negatives", "positives"), counts[period, index].tolist(), strict=True
-            )
-            if count < FEW
-        ]
-        if few:
-            lines.append(f"Little data in {name}: {listing(few, MOST_LISTED)}.")
-    if len(lines) > MOST_LISTED:
-        lines[MOST_LISTED:] = [f"Little data in {len(lines) - MOST_LISTED} more periods."]
-    return lines
 
 
 def _made_from(rule: Rule) -> dict[Group, tuple[float, float]]:

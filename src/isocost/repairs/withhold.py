@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal, Unpack
+from typing import Literal
 
-from isocost.checks import check_salt, check_tolerance, check_word
-from isocost.costs import CostLike, as_cost
+from isocost.checks import check_word
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
 from isocost.groups import names_of
-from isocost.measures.feasibility import Feasibility, feasibility
+from isocost.measures.feasibility import Feasibility, reach_of
 from isocost.measures.rates import base_rate
-from isocost.promises import Promise
-from isocost.repairs.counsel import closest_steps, heeding
-from isocost.rows import Row
-from isocost.rules import DEFAULT_SALT, Rule
-from isocost.tallies import DataOptions, TallyLike, as_tally
+from isocost.question import Question
+from isocost.repairs.counsel import closest_steps, repairs
+from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tallies import Tally
 from isocost.verdict.sentences import round_down, round_up
 
 
-def threshold_of(rule: Rule) -> float:
-    """The threshold that a rule was made for; 0.5 if it knows none."""
-    if rule.promise.threshold is not None:
-        return rule.promise.threshold
-    several = rule.settings.get("thresholds") or [0.5]
-    return float(rule.settings.get("threshold") or several[0])
-
-
-def not_feasible(verdict: Feasibility, closest: list[str]) -> Problem:
+def not_feasible(verdict: Feasibility, closest: list[str], least: float) -> Problem:
     """Why equal cost is infeasible, what would make it feasible, and the closest to it."""
     names = names_of(verdict.costs)
     short = ", ".join(names[group] for group in verdict.unreachable)
     goal = verdict.target_cost - verdict.tolerance
+    enough = setting("tolerance", float(round_up(least)))
     return Problem(
         "equal cost with calibration",
         f"is possible only if every group can be raised to {goal:.4f}",
         f"{short} cannot. {str(verdict).splitlines()[0]}",
         "; or ".join(
             [
-                f"accept {setting('tolerance', float(round_up(verdict.smallest_tolerance)))} or "
-                "more",
+                # Where the closest rule changes nothing, a tolerance would only hide that.
+                *(f"accept {enough} or more" for _ in closest),
                 f"improve the scores of {names[verdict.target_group]} until they cost at most "
                 f"{round_down(verdict.required_cost)}",
                 *closest,
@@ -48,15 +39,13 @@ def not_feasible(verdict: Feasibility, closest: list[str]) -> Problem:
     )
 
 
-@heeding
+@repairs("cost", "tolerance", "infeasible")
 def withhold(
-    tally: TallyLike,
-    cost: CostLike = "fnr",
-    tolerance: float = 0.0,
-    infeasible: Literal["raise", "closest"] = "raise",
+    tally: Tally,
+    question: Question,
     *,
+    infeasible: Literal["raise", "closest"] = "raise",
     salt: str = DEFAULT_SALT,
-    **reading: Unpack[DataOptions],
 ) -> Rule:
     """Make errors cost every group the same by withholding scores at random.
 
@@ -71,10 +60,8 @@ def withhold(
     ----------
     tally : Tally, or data
         Of a holdout part: not the data the scores were trained on.
-    cost : Cost or str
-        What an error costs.
-    tolerance : float
-        How far the costs may differ.
+    cost, tolerance
+        What is asked: see :class:`isocost.Question`.
     infeasible : {"raise", "closest"}
         What to do when a group cannot reach the target: raise :class:`InfeasibleError`, or use the
         smallest tolerance that is feasible, with a warning and a note in the rule.
@@ -102,16 +89,19 @@ def withhold(
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}
     """
-    tally = as_tally(tally, reading)
-    check_salt(salt)
     check_word("infeasible", infeasible, ("raise", "closest"))
-    cost, tolerance = as_cost(cost), check_tolerance(tolerance)
-    verdict = feasibility(tally, cost, tolerance)
+    verdict = reach_of(tally, question)
     notes = []
     reachable = verdict
     if not verdict.feasible:
-        reachable = feasibility(tally, cost, verdict.smallest_tolerance)
-        notes.append(_closest_note(verdict, reachable))
+        reachable = reach_of(tally, question.but(tolerance=verdict.smallest_tolerance))
+        names = names_of(verdict.costs)
+        blank = ", ".join(names[group] for group, share in reachable.alpha.items() if share == 1.0)
+        price = f", and every score of {blank} becomes the group's base rate" if blank else ""
+        notes.append(
+            f"Equal cost ({verdict.cost}) within {verdict.tolerance:g} is not feasible. This is "
+            f"the closest: costs differ by {round_up(verdict.smallest_tolerance)}{price}."
+        )
     mu = base_rate(tally.totals)
     rows = tuple(
         Row(group, 0.0, 1.0, "set", float(mu[index]), reachable.alpha[group])
@@ -122,24 +112,17 @@ def withhold(
         groups=tally.groups,
         rows=rows,
         method="withhold",
-        cost=cost,
-        settings={"tolerance": tolerance, "infeasible": infeasible},
+        cost=question.cost,
+        settings={"tolerance": question.tolerance, "infeasible": infeasible},
         notes=tuple(notes),
         salt=salt,
-        promise=Promise.of(rows, {"cost": tolerance}, {"cost": reachable.tolerance}),
+        promise=Promise.of(rows, {"cost": question.tolerance}, {"cost": reachable.tolerance}),
     )
     if not verdict.feasible:
         if infeasible == "raise":
-            raise InfeasibleError(not_feasible(verdict, closest_steps(rule, tally)), verdict)
-        warnings.warn(notes[0], InfeasibleWarning, stacklevel=4)
+            raise InfeasibleError(
+                not_feasible(verdict, closest_steps(rule, tally), verdict.smallest_tolerance),
+                verdict,
+            )
+        warnings.warn(notes[0], InfeasibleWarning, stacklevel=5)
     return rule
-
-
-def _closest_note(verdict: Feasibility, reachable: Feasibility) -> str:
-    names = names_of(verdict.costs)
-    blank = ", ".join(names[group] for group, share in reachable.alpha.items() if share == 1.0)
-    price = f", and every score of {blank} becomes the group's base rate" if blank else ""
-    return (
-        f"Equal cost ({verdict.cost}) within {verdict.tolerance:g} is not feasible. This is the "
-        f"closest: costs differ by {round_up(verdict.smallest_tolerance)}{price}."
-    )

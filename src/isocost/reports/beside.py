@@ -13,7 +13,7 @@ from isocost.errors import DataError, Problem
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
-from isocost.measures.margins import Interval, difference
+from isocost.measures.intervals import Interval, difference
 from isocost.measures.rates import Measures
 from isocost.question import DEFAULT, MOST_REPLICATES
 from isocost.reports.assets import filled, page_file, policy

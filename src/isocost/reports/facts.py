@@ -132,13 +132,6 @@ WORDS = {
     "key_changed": "of all scores would change",
     "key_changed_note": "with “{repair}”",
     "interval": "{level} interval {low} to {high}",
-    "not_feasible": "Not possible here: {why}.",
-    "needs_tolerance": "it would take a tolerance of {smallest}",
-    "needs_selecting": "{selected} would be selected; it would take a tolerance of {smallest}",
-    "no_tolerance": "{selected} would be selected, and no tolerance helps",
-    "needs_tolerance_decisions": (
-        "not without changing decisions, unless with a tolerance of {smallest}"
-    ),
     "deferring": "{repair}, {share} handed over",
     "one_label": (
         "Not on this page, because too few of their outcomes differ to compare error rates: "
@@ -148,8 +141,6 @@ WORDS = {
         "{share} of people were handed over and have no score: everything here is about the others."
     ),
     "decided_shares": "{whole} Handed over were {shares}.",
-    "no_share": "whoever is handed over, the others cannot be equal in everything",
-    "nobody_left": "hardly anybody of some group would be left",
     "hand_over_many": (
         "Not computed for more than {most} groups. Choose it and copy the command line."
     ),
@@ -357,7 +348,7 @@ def facts(
         "why": why(audit),
         "geometry": list(geometry(audit)),
         "table": table(audit, hidden),
-        "advice": said.notes,
+        "advice": [note.sentence for note in said.notes],
         "none_advised": WORDS["none_advised"].format(why=doubt) if doubt else "",
         "cost": cost_words(audit, vocabulary),
     }
@@ -365,7 +356,7 @@ def facts(
 
 def _doubt(audit: Audit) -> str:
     """Why the data do not support a repair; nothing if they do, or if none would do it."""
-    return WORDS.get(f"key_{audit.verdict.reason}", "")
+    return WORDS.get(f"key_{audit.advised.reason}", "")
 
 
 def settings(audit: Audit) -> Sentence:
@@ -380,7 +371,7 @@ def why(audit: Audit) -> str:
     """The heading of the explanation."""
     reach = audit.feasibility
     if not reach.feasible:
-        return WORDS["why_not" if audit.verdict.reason == "infeasible" else "why_not_measured"]
+        return WORDS["why_not" if audit.advised.reason == "infeasible" else "why_not_measured"]
     if not reach.changed or _doubt(audit):
         return WORDS["why_nothing"]
     return WORDS["why_closer" if reach.tolerance else "why_equal"]
@@ -391,7 +382,7 @@ def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, A
 
     What the verdict rests on stands out.
     """
-    names, reason, figures = spoken_names(audit.groups), audit.verdict.reason, figures_of(audit)
+    names, reason, figures = spoken_names(audit.groups), audit.advised.reason, figures_of(audit)
     yield {
         "value": f"{audit.tally.n:,.0f}",
         "label": WORDS["key_people"].format(people=vocabulary.fields()["people"]),
@@ -417,7 +408,7 @@ def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, A
         yield {"value": WORDS["key_no"], "label": WORDS["key_not_advised"], "note": [doubt]}
     else:
         yield {**_reach_key(audit, names), "alert": reason == "infeasible"}
-    findings = audit.verdict.findings
+    findings = audit.advised.findings
     if not math.isnan(findings.expected):
         told = {"unrepaired": figures.difference(findings.unrepaired)}
         note = fill(WORDS["key_new_note"], repair=REPAIRS["withhold"].title, **told)
@@ -537,7 +528,7 @@ def computed(
     rows += [
         ("Rows", f"{tally.n:,.15g}{', weighted' if tally.is_weighted else ''}"),
         ("Columns", "; ".join(named) or "not recorded"),
-        *(("Read as", plain(one)) for one in reading_notes(tally.reading, tally.groups)),
+        *(("Read as", str(one)) for one in reading_notes(tally.reading, tally.groups)),
         ("Groups", str(len(tally.groups))),
         ("Bins of scores", f"{tally.bins} of equal width, and the tenths"),
         (

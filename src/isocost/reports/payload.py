@@ -30,12 +30,10 @@ from isocost.groups import Group, Scalar, from_json, group_names
 from isocost.measures.audit import Audit
 from isocost.measures.audit import audit as measure
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.intervals import population_of
-from isocost.measures.margins import derived_interval, mean_interval, means_of
+from isocost.measures.intervals import derived_interval, mean_interval, means_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.readings import Reading, System, command_line
-from isocost.repairs.unseen import foreseen
 from isocost.reports.facts import WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
@@ -529,11 +527,11 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
     """
     by_cost = {}
     for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        audited = audit if cost == audit.cost else foreseen(_about(audit, cost))
+        audited = audit if cost == audit.cost else _about(audit, cost)
         groups = list(audited.groups)
         spans = audited.intervals
         by_cost[str(cost)] = {
-            "findings": audited.verdict.to_dict()["findings"],
+            "findings": audited.advised.to_dict()["findings"],
             "highest": [groups.index(group) for group in audited.verdict.highest],
             "more_data": more_data(audited),
             "difference": None if spans is None else list(spans.differences["cost"]),

@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -24,17 +24,16 @@ import numpy as np
 
 from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
-from isocost.costs import Cost
 from isocost.errors import DataError, FileError, Problem, listing, speaking
-from isocost.groups import as_group, group_names, names_of, shown_names, to_json
+from isocost.groups import group_names, names_of, shown_names, to_json
 from isocost.measures.audit import Audit, as_audit, audit
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.plots.display import PALETTE
+from isocost.question import Question
 from isocost.readings import SHELL
 from isocost.repairs.composition import named_rules
-from isocost.repairs.unseen import foreseen
 from isocost.reports.assets import (
     charts,
     embedded_json,
@@ -58,20 +57,6 @@ from isocost.reports.facts import (
     spoken_names,
 )
 from isocost.reports.layouts import page_layouts
-from isocost.reports.offers import (
-    MARKS,
-    Offer,
-    bounds_table,
-    compact,
-    given_repairs,
-    handed_over_sections,
-    handing_over,
-    options_of,
-    outlook_rows,
-    repair_rows,
-    thresholds_table,
-    told_of,
-)
 from isocost.reports.payload import (
     OF_COST,
     Origin,
@@ -85,11 +70,24 @@ from isocost.reports.payload import (
     threshold_evidence,
     undecided,
 )
+from isocost.reports.repair_tables import (
+    MARKS,
+    Line,
+    bounds_table,
+    compact,
+    given_repairs,
+    handed_over_sections,
+    lines_of,
+    outlook_rows,
+    repair_rows,
+    thresholds_table,
+    told_of,
+)
 from isocost.rules import Rule
 from isocost.tallies import Tally, TallyLike
 from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
-from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of
+from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of, is_offered
 
 ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
@@ -195,7 +193,9 @@ def report_html(
     subject = as_audit(audit, asked)
     # A page compares groups: without two it would say nothing.
     fitted_groups(subject.tally)
-    compared = subject.tally.select(list(subject.compared))
+    # Commands are about the data, in which the other groups are.
+    selected = subject.tally.select(list(subject.compared))
+    compared = replace(selected, reading=subject.tally.reading)
     held = payload(compared, min_count, (subject.threshold,), subject.measures)
     names = names_of(subject.groups)
     held["left_out"] += [names[group] for group in names if group not in subject.compared]
@@ -272,21 +272,16 @@ def _now() -> datetime:
 
 def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to make its audit again."""
-    names, intervals = group_names(subject.tally.groups), subject.intervals
-    reference = subject.question.reference
+    names, question = group_names(subject.tally.groups), subject.question
     kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
+    asked = question.among(kept).but(
+        measures=[name for name in subject.shown if name in MEASURES],
+        reference=question.reference if question.reference in kept else None,
+    )
     return {
         "groups": [to_json(group) for group in kept],
-        "cost": subject.cost.among(kept).to_dict(),
-        "threshold": subject.threshold,
-        "tolerance": subject.feasibility.tolerance,
-        "confidence": subject.confidence,
-        "replicates": 0 if intervals is None else intervals.replicates,
-        "seed": 0 if intervals is None else intervals.seed,
-        "measures": [name for name in subject.shown if name in MEASURES],
+        "question": asked.to_dict(),
         "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
-        "min_group": subject.question.min_group,
-        "reference": to_json(reference) if reference in kept else None,
     }
 
 
@@ -311,8 +306,7 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     rules = made["rules"]
     given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
     origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
-    repairs = options_of(subject, given)
-    offers = repairs if given is not None else [*repairs, handing_over(subject.tally)]
+    lines = lines_of(subject, given)
     hidden = undecided(held, subject.tally.grid, subject.threshold)
     files = origin.to_dict()["data"] or ["data.csv"]
     said = facts(subject, made["title"], hidden, files, vocabulary)
@@ -321,15 +315,15 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
     if made["one_label"]:
         said["one_label"] = WORDS["one_label"].format(groups=listing(made["one_label"]))
     said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
-    outlooks = outlook_rows(subject, offers, given is not None, not hidden)
-    deferring = offers if given is not None or not said["none_advised"] else []
+    outlooks = outlook_rows(subject, lines, not hidden)
+    deferring = lines if given is not None or not said["none_advised"] else []
     data = {
         "tally": held,
         "made": made,
         "commands": page_commands(subject.tally, held["names"], files),
         "own": _own(subject, held, hidden),
         "judgement": JUDGEMENT,
-        "rules": {} if given is None else _embedded(subject.tally, offers),
+        "rules": {} if given is None else _embedded(subject.tally, lines),
         "given": given_repairs(subject, held),
         "called": list(shown_names(subject.groups).values()),
         "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
@@ -342,11 +336,11 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
         "outlooks": {one["label"]: one["expected"] for one in outlooks},
     }  # fmt: skip
     tables = {
-        "repairs": repair_rows(subject, offers, not hidden),
+        "repairs": repair_rows(subject, lines, not hidden),
         "handed": handed_over_sections(subject, deferring, not hidden),
         "thresholds": thresholds_table(subject, held),
         "bounds": bounds_table(subject),
-        "outlooks": outlooks and _outlook_table(outlooks, offers if given is not None else []),
+        "outlooks": outlooks and _outlook_table(outlooks, lines if given is not None else []),
         "layouts": page_layouts(subject, held, subject.tally.reading.missing_group),
     }
     return _rendered(subject, said, tables, data, [vega_script(), page_script()])
@@ -355,27 +349,20 @@ def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measu
 def _remade_audit(
     held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure]
 ) -> Audit:
-    """The audit that a page is about, with what its repair is expected to do to new people."""
+    """The audit that a page is about."""
     known = {one.name: one for one in functions}
     own = [known[one["name"]] if one["name"] in known else Measure(**one)
            for one in made["own_measures"]]  # fmt: skip
-    settings = {name: made[name] for name in ("threshold", "confidence", "replicates", "seed",
-                                              "tolerance", "min_group")}  # fmt: skip
-    measured = audit(
-        held_tally(held, made["groups"]),
-        cost=Cost.from_dict(made["cost"]),
-        **settings,
-        measures=[*dict.fromkeys([*made["measures"], *ALWAYS]), *own],
-        reference=None if made["reference"] is None else as_group(made["reference"]),
-        warn=False,
-    )
-    return foreseen(measured)
+    question = Question.from_dict(made["question"])
+    measures = [*dict.fromkeys([*question.measures, *ALWAYS]), *own]
+    tally = held_tally(held, made["groups"])
+    return audit(tally, question=question.but(measures=measures), warn=False)
 
 
-def _outlook_table(outlooks: list[dict[str, Any]], offers: list[Offer]) -> dict[str, Any]:
-    """What repairs are expected to do to new people, as header, rows and notes."""
+def _outlook_table(outlooks: list[dict[str, Any]], lines: list[Line]) -> dict[str, Any]:
+    """Expected effects of repairs on new people, as header, rows and notes."""
     return {
-        "header": ["Repair", *told_of(offers).values()],
+        "header": ["Repair", *told_of(lines).values()],
         "rows": [[one["label"], *one["cells"]] for one in outlooks],
         "notes": [one["notes"] for one in outlooks],
     }
@@ -505,7 +492,7 @@ def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[
         "groups": subject.verdict.findings.groups,
         "floors": [subject.gap_floor(group) for group in subject.groups],
         "decimals": figures_of(subject).decimals,
-        "reconcilable": subject.reconcilable,
+        "reconcilable": is_offered(subject, "reconcile"),
         "min_group": subject.question.min_group,
         "min_label": MIN_LABEL,
     }
@@ -521,8 +508,8 @@ def _cost(subject: Audit) -> dict[str, Any]:
     return {"kind": cost.kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
 
 
-def _embedded(tally: Tally, offers: list[Offer]) -> dict[str, Any]:
-    return {one.label: compact(tally.groups, one.rule) for one in offers if one.rule is not None}
+def _embedded(tally: Tally, lines: list[Line]) -> dict[str, Any]:
+    return {one.label: compact(tally.groups, one.rule) for one in lines if one.rule is not None}
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from isocost.checks import short
 from isocost.errors import Problem, UsageError, command_text, spoken
@@ -40,9 +41,7 @@ SENTENCES = {
     "headline_equal": "{alike}.",
     "headline_within": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
-    "headline_infeasible": (
-        "{gap}. No repair can make that equal and keep scores meaning what they say."
-    ),
+    "headline_infeasible": ("{gap}. No repair can close this gap and keep the scores calibrated."),
     "headline_unhelpful": (
         "{gap}. For new people a repair is expected to do no better than nothing."
     ),
@@ -59,13 +58,13 @@ SENTENCES = {
         "Recalibrate the scores of each group first, on other people than they were trained on. "
         "Until a score means the same for everybody, comparing errors says little."
     ),
-    "next_equal": "Nothing needs to be changed. Look again when there are new data.",
+    "next_equal": "Nothing needs to be changed. Audit again when new data arrive.",
     "next_unestablished": "Leave everybody’s score as it is. {more_data}",
     "next_infeasible": (
-        "Get better scores for {costly}, or accept a difference of {smallest}.{decisions}"
+        "Improve the scores of {costly}, or accept a difference of {smallest}.{decisions}"
     ),
     "next_unreachable": (
-        "Gather more data, get better scores for {costly}, or accept a difference of "
+        "Gather more data, improve the scores of {costly}, or accept a difference of "
         "{smallest}.{decisions}"
     ),
     "next_unhelpful": "Leave everybody’s score as it is, and gather more data first.",
@@ -78,7 +77,7 @@ SENTENCES = {
         "the group’s average. Other repairs do without the coin, or look at decisions only."
     ),
     "next_decisions": (
-        " Decisions at a score of {threshold} can still be made equally often wrong in all groups."
+        " The error rates of decisions at a cut-off of {threshold} can still be made equal."
     ),
     "or": " or ",
     "several": "{count} groups",
@@ -102,21 +101,15 @@ SENTENCES = {
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
     "calibrated_unknown": (
-        "No group’s scores are shown to be off by more than {limit}, but there is too little data "
-        "to rule out {gap} for {group}."
+        "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
+        "little data to rule out {gap} for {group}."
     ),
-    "calibrated_yes": (
-        "No group’s scores are shown to be off by more than {limit}, so a score means about the "
-        "same for each."
-    ),
+    "calibrated_yes": ("No group’s scores were found to be miscalibrated by more than {limit}."),
     "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
-    "difference": (
-        "The difference is {difference}; the true one could be anything from {span_low} to "
-        "{span_high}."
-    ),
+    "difference": ("The difference is {difference} ({level} interval {span_low} to {span_high})."),
     "difference_many": (
-        "The largest difference between two groups is {difference}; the true one could be anything "
-        "from {span_low} to {span_high}."
+        "The largest difference between two groups is {difference} ({level} interval {span_low} to "
+        "{span_high})."
     ),
     "difference_measured": "The difference is {difference}.",
     "highest": "Which group’s errors cost most is not established: it could be {candidates}.",
@@ -126,12 +119,13 @@ SENTENCES = {
     "more_data_how": "{plan} tells how many people of each group would settle it.",
     "limit": (
         "While scores mean what they say, the cost of {blocked}, now {blocked_cost}, can never "
-        "exceed {ceiling}: that of telling nobody apart. That leaves {short} out of reach."
+        "exceed {ceiling}, the cost of giving everyone the same score. That leaves {short} out of "
+        "reach."
     ),
     "excess": (
         "Equal costs need the cost of {high} to exceed what calibrated scores of {blocked} can "
-        "have by no more than {tolerance}. As measured it does by {excess}; the true number could "
-        "be anything from {excess_low} to {excess_high}."
+        "have by no more than {tolerance}. As measured it does by {excess} ({level} interval "
+        "{excess_low} to {excess_high})."
     ),
     "unhelpful": (
         "Among new people the costs are expected to differ by {expected} with a repair, and by "
@@ -142,22 +136,20 @@ SENTENCES = {
         "Among new people the costs are expected to differ by {expected} with withholding, and by "
         "{unrepaired} without."
     ),
-    "helps_unknown": (
-        "What a repair does to new people takes a moment to find out: {unseen} tells."
-    ),
     "nobody": "nobody",
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
+    "way_out_scores": "Costs become equal if those of {costly} fall to {required}.",
     "way_out": (
         "Costs become equal if those of {costly} fall to {required}, or with a tolerance of "
         "{exactly}."
     ),
     "advice_share": (
-        "For {group} the share that is truly needed could be anything from {low} to {high}."
+        "For {group} the share that is needed has a {level} interval of {low} to {high}."
     ),
     "advice_share_open": (
-        "For {group} the share that is truly needed could be {low} or more; it is not established "
-        "that any share is enough."
+        "For {group} the share that is needed is at least {low} ({level} interval); it is not "
+        "established that any share is enough."
     ),
     "advice_repair": (
         "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
@@ -168,6 +160,10 @@ SENTENCES = {
         "Withholding does that by a coin ({withhold}); coarsening rounds scores instead, equal "
         "scores to equal values, but changes decisions at {threshold} ({coarsen_decisions}). Both "
         "make the changed groups’ scores worse and nobody’s better."
+    ),
+    "advice_withhold": (
+        "Withholding does that by a coin ({withhold}); it makes the changed groups’ scores worse "
+        "and nobody’s better."
     ),
     "advice_reconcile": (
         "For decisions there is another way: reconcile keeps scores calibrated and makes the rates "
@@ -181,10 +177,6 @@ SENTENCES = {
         "There is too little data to compare the groups: what this rule does to other people is "
         "not known"
     ),
-    "doubt_small": (
-        "Too few people to make a rule from: {groups} (fewer than {min_group}, or {min_label} of "
-        "an outcome)"
-    ),
     "doubt_uncalibrated": (
         "The scores of at least one group do not mean what they say: recalibrate them before they "
         "are repaired"
@@ -195,7 +187,6 @@ SENTENCES = {
     "doubt_few_next": (
         "gather more data ({planning} tells how much), or merge small groups ({merge})"
     ),
-    "doubt_small_next": ("leave them out ({drop}), or merge them with others ({merge})"),
     "doubt_uncalibrated_next": (
         "recalibrate each group first, in the same rule: {recalibrate_first}"
     ),
@@ -208,8 +199,8 @@ SENTENCES = {
     ),
     "doubt_unseen_next": "gather more data ({plan_repair} tells how much)",
     "unseen_infeasible": (
-        "In {infeasible} of {replicates} replicates the goal was out of reach, and the rule came "
-        "as close as possible."
+        "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
+        "close as possible."
     ),
     "unseen_others": (
         "{rule} was made from other people than these: the numbers above are for people it has not "
@@ -231,10 +222,6 @@ SENTENCES = {
         "Do nothing yet: there is too little data to compare the groups. Gather more ({planning} "
         "tells how much), or merge small groups ({merge})."
     ),
-    "choice_small": (
-        "Do nothing yet: some groups are too small to make a rule from. Leave them out ({drop}), "
-        "or merge them with others ({merge})."
-    ),
     "choice_unsound": (
         "Recalibrate first ({recalibrate}): the scores of {off} do not mean what they say, and no "
         "repair is judged by such scores."
@@ -252,7 +239,12 @@ SENTENCES = {
         "help more than a repair."
     ),
     "choice_infeasible": (
-        "Do nothing, or allow groups to differ by a tolerance: no repair can reach the goal here."
+        "Do nothing, or allow groups to differ by a tolerance: no repair that was tried can reach "
+        "the goal here."
+    ),
+    "untried": (
+        "Not tried, because they take long for more than {most} groups: {methods}. Each is made if "
+        "it is asked for by name."
     ),
     "choice_equal": "Do nothing: there is no difference to repair.",
     "choice_handed_over": (
@@ -264,7 +256,24 @@ SENTENCES = {
     "beside_same": "It is not established that the cost of errors changed for any group.",
     "beside_rose": "rose for {group} by {by} ({low} to {high})",
     "beside_fell": "fell for {group} by {by} ({low} to {high})",
-    "not_made": "{method} is not feasible. Next: {steps}.",
+    "why_tolerance": "{title}: impossible if groups may differ by no more than {tolerance}.",
+    "why_decisions": (
+        "{title}: impossible within {tolerance} without changing decisions at {threshold}."
+    ),
+    "why_nobody": "{title}: impossible at {threshold}, unless nobody is selected.",
+    "why_everybody": "{title}: impossible at {threshold}, unless everybody is selected.",
+    "why_share": "{title}: impossible if no more people may be handed over.",
+    "why_no_share": "{title}: impossible, whatever share of people is handed over.",
+    "why_nobody_left": "{title}: impossible, because hardly anybody of some group would be left.",
+    "why_refused": "{title}: {problem}.",
+    "why_data": "{title}: fewer than two groups have positives and negatives.",
+    "why_unsolved": "{title}: no solution was found.",
+    "possible_with_tolerance": " It is possible if groups may differ by {value}.",
+    "possible_with_tolerance_of_rates": (
+        " It is possible if its rates may differ by {value}: a tolerance of its own ({way})."
+    ),
+    "possible_with_share": " It is possible if a share of {value} is handed over.",
+    "possible_with_none": " No tolerance changes that.",
     "note_uninformative": (
         "As measured, the scores of {groups} cost at least as much as the base rate for everybody "
         "would: they tell nothing. Better scores would help more than any repair."
@@ -339,6 +348,39 @@ def fill(template: str, **values: str | Name | Command | Sentence) -> Sentence:
             elif part != "":
                 sentence.append(part)
     return sentence
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence that is selected by its key; its text is made when it is shown."""
+
+    key: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_caution(self) -> bool:
+        """True if it is printed even where there is room for few."""
+        return self.key in CAUTIONS
+
+    @property
+    def sentence(self) -> Sentence:
+        """The sentence with its fields filled."""
+        return fill(SENTENCES[self.key], **self.fields)
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that it names."""
+        return [part.text for part in self.sentence if isinstance(part, Command)]
+
+    def __str__(self) -> str:
+        return plain(self.sentence)
+
+
+CAUTIONS = (
+    "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
+    "read_rank", "read_scale", "read_dropped",
+)  # fmt: skip
+"""Notes that are printed even where there is room for few."""
 
 
 def way(name: str) -> str:

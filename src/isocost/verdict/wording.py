@@ -18,18 +18,18 @@ from isocost.checks import short
 from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
 from isocost.readings import Command, Reading
-from isocost.verdict.judgement import CALIBRATED, MIN_LABEL, Candidate, RepairChoice
+from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
     SENTENCES,
     Figures,
     Name,
+    Note,
     Sentence,
     Vocabulary,
     fill,
     joined,
-    number,
     percent,
     plain,
     round_up,
@@ -68,6 +68,7 @@ HOW = {
     "few": "few_how",
     "uncalibrated": "off_how",
     "unestablished": "more_data_how",
+    "unreachable": "more_data_how",
     "unhelpful": "unhelpful_how",
 }
 """How to take the next step, in commands."""
@@ -80,7 +81,7 @@ class Statement:
     headline: Sentence
     next: Sentence
     details: list[Sentence]
-    notes: list[Sentence]
+    notes: list[Note]
 
 
 def statement(
@@ -100,15 +101,15 @@ def statement(
     >>> words = Vocabulary("defendants", "reoffended", "risk")
     >>> print(plain(statement(ic.audit(compas(), "fpr"), vocabulary=words).headline))
     Defendants who did not reoffend were given an average risk of 45\u00a0% if African-American, \
-36\u00a0% if Caucasian. No repair can make that equal and keep scores meaning what they say.
+36\u00a0% if Caucasian. No repair can close this gap and keep the scores calibrated.
     """
     if names is None:
         names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
     calls = commands(audit, data)
     fields = _fields(audit, names, vocabulary)
     return Statement(
-        headline(audit.verdict.reason, audit.cost.kind, fields),
-        fill(SENTENCES[f"next_{audit.verdict.reason}"], **fields),
+        headline(audit.advised.reason, audit.cost.kind, fields),
+        fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
         list(_notes(audit, names, {**fields, **calls})),
     )
@@ -117,8 +118,8 @@ def statement(
 def told(audit: Audit) -> str:
     """The whole statement as text, a sentence per line."""
     said = statement(audit)
-    lines = (said.headline, said.next, *said.details, *said.notes)
-    return "\n".join(plain(one) for one in lines)
+    lines = (plain(one) for one in (said.headline, said.next, *said.details))
+    return "\n".join([*lines, *map(str, said.notes)])
 
 
 def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
@@ -133,52 +134,51 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
-    difference = audit.disparity.difference
+    difference, question = audit.disparity.difference, audit.question
     # What was seen is what one would like to know about; of few people it says nothing.
     detect = f"{difference:.2g}" if audit.verdict.enough and 0 < difference < 1 else "0.05"
+    sure = question.changed("confidence", "replicates", "remakes", "seed", "min_group")
+    at, within = question.changed("threshold"), question.changed("tolerance")
     if data is None or audit.cost.is_per_group:
-        return _python_calls(audit, detect)
-    names, tolerance = names_of(audit.groups), audit.feasibility.tolerance
-    small = [names[group] for group in audit.groups if group not in audit.compared]
-    # A rule is for groups that it can be made for.
-    make = partial(audit.tally.reading.without_groups(small).command, bins=audit.tally.bins)
-    cost = ["--cost", str(audit.cost)]
-    goal = [*cost, "--tolerance", f"{tolerance:g}"] if tolerance else cost
-    at = ["--threshold", f"{audit.threshold:g}"] if audit.threshold != 0.5 else []
+        cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
 
-    def fitting(method: str, *more: str) -> Command:
-        return make("fit", data, "--method", method, *more, "-o", f"{method}.json")
+        def call(function: str, *paid: str, **more: Any) -> str:
+            named = (f"{name}={value!r}" for name, value in more.items())
+            return f"ic.{function}({', '.join(['tally', *paid, *named])})"
 
-    withhold = fitting("withhold", *goal)
-    everybody = partial(audit.tally.reading.command, bins=audit.tally.bins)
+        return {
+            "plan": call("plan", cost, detect=float(detect)),
+            "withhold": call("withhold", cost, **within, **sure),
+            "coarsen": call("coarsen", cost, **within, **at, **sure),
+            "coarsen_decisions": call(
+                "coarsen", cost, **within, **at, **sure, allow_decision_changes=True
+            ),
+            "reconcile": call("reconcile", **at, **sure),
+            "odds": call("equalize_odds", **at, **sure),
+        }
+    make = partial(audit.tally.reading.command, bins=audit.tally.bins)
+    asked = ["--cost", str(audit.cost)]
+
+    def fitting(method: str, *more: str, **fields: Any) -> Command:
+        words = [
+            word
+            for name, value in (fields | at | sure).items()
+            # There is no option for no intervals.
+            if value is not None
+            for word in (f"--{name.replace('_', '-')}", f"{value:.12g}")
+        ]
+        output = ("-o", f"{method}.json")
+        return make("fit", data, "--method", method, *asked, *words, *more, *output)
+
     return {
-        "plan": everybody("plan", data, *cost, "--detect", detect),
-        "plan_repair": make("plan", data, *cost, "--method", "withhold"),
-        "recalibrate": everybody("recalibrate", data, "-o", "recalibrate.json"),
-        "withhold": withhold,
-        "coarsen": fitting("coarsen", *goal, *at),
-        "coarsen_decisions": fitting("coarsen", *goal, *at, "--allow-decision-changes"),
-        "reconcile": fitting("reconcile", *cost, *at),
-        "odds": fitting("odds", *cost, *at),
-        "unseen": withhold,
-    }
-
-
-def _python_calls(audit: Audit, detect: str) -> dict[str, str | Command]:
-    tolerance, at = audit.feasibility.tolerance, ""
-    cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
-    large = "tally" if len(audit.compared) == len(audit.groups) else "tally.select(audit.compared)"
-    goal = f"{large}, {cost}, tolerance={tolerance:g}" if tolerance else f"{large}, {cost}"
-    if audit.threshold != 0.5:
-        at = f", threshold={audit.threshold:g}"
-    return {
-        "plan": f"ic.plan(tally, {cost}, detect={detect})",
-        "withhold": f"ic.withhold({goal})",
-        "coarsen": f"ic.coarsen({goal}{at.replace('threshold', 'thresholds')})",
-        "coarsen_decisions": f"ic.coarsen({goal}, allow_decision_changes=True)",
-        "reconcile": f"ic.reconcile({large}{at})",
-        "odds": f"ic.equalize_odds({large}{at})",
-        "unseen": f"ic.unseen({large}, ic.withhold({goal}))",
+        "plan": make("plan", data, *asked, "--detect", detect),
+        "plan_repair": make("plan", data, *asked, "--method", "withhold"),
+        "recalibrate": make("recalibrate", data, "-o", "recalibrate.json"),
+        "withhold": fitting("withhold", **within),
+        "coarsen": fitting("coarsen", **within),
+        "coarsen_decisions": fitting("coarsen", "--allow-decision-changes", **within),
+        "reconcile": fitting("reconcile"),
+        "odds": fitting("odds"),
     }
 
 
@@ -217,7 +217,7 @@ def extremes(
 
 def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -> Fields:
     """Everything that a sentence of the verdict may be filled with."""
-    reach, findings = audit.feasibility, audit.verdict.findings
+    reach, findings = audit.feasibility, audit.advised.findings
     figures = figures_of(audit)
     d, tolerance, blocked = audit.disparity, reach.tolerance, blocked_group(reach)
     costs = {group: audit.groups[group].cost for group in audit.compared}
@@ -243,7 +243,6 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "more_data": more_data(audit),
         "costly": _listed(costly),
         "smallest": figures.enough(reach.smallest_tolerance),
-        "exactly": round_up(reach.smallest_tolerance),
         "required": figures.cost(required),
         "decisions": "",
         "blocked": names[blocked],
@@ -253,6 +252,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "expected": figures.difference(findings.expected),
         "unrepaired": figures.difference(findings.unrepaired),
         "limit": f"{100 * CALIBRATED:g} points",
+        "level": f"{100 * audit.question.level:.4g}\u00a0%",
         "min_group": f"{audit.question.min_group:,}",
         "min_label": str(MIN_LABEL),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
@@ -260,7 +260,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     }  # fmt: skip
     for name, value in zip(("excess", "excess_low", "excess_high"), excess, strict=True):
         fields[name] = figures.difference(value + tolerance)
-    if audit.verdict.reason in ("infeasible", "unreachable") and audit.reconcilable:
+    if audit.advised.reason in ("infeasible", "unreachable") and is_offered(audit, "reconcile"):
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
     off = _miscalibrated(audit)
     if len(off) == 1:
@@ -281,47 +281,18 @@ def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
     }
 
 
-def chosen(
-    choice: RepairChoice, candidates: Sequence[Candidate], what: Mapping[str, str], audit: Audit
-) -> str:
-    """Which repair to take and why, or why none; ``what`` each of them makes equal, in words."""
-    methods = [name for name, code in choice.standings.items() if code == choice.reason]
-    if choice.method is None:
-        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
-        off = _listed([names[group] for group in _miscalibrated(audit)]) or ["some groups"]
-        kind = {"uncalibrated": "unsound"}.get(choice.reason, choice.reason)
-        listed = joined(methods, SENTENCES["or"])
-        return plain(fill(SENTENCES[f"choice_{kind}"], off=off, methods=listed))
-    taken = next(one for one in candidates if one.method == choice.method)
-    coin = "choice_coin" if round(taken.by_coin, 3) else "choice_no_coin"
-    costs = fill(
-        SENTENCES["choice_costs"],
-        cost_expected=number(taken.cost_expected),
-        cost_unrepaired=number(taken.cost_unrepaired),
-    )
-    handed = fill(SENTENCES["choice_handed_over"], share=percent(taken.handed_over))
-    # Where it is the cost that becomes equal, the first sentence says so already.
-    is_cost = taken.expected == taken.cost_expected
-    more = ("" if is_cost else " {costs}") + (" {handed}" if taken.handed_over else "")
-    return plain(
-        fill(
-            SENTENCES["choice_fit"] + more,
-            costs=costs,
-            handed=handed,
-            method=taken.method,
-            what=what[taken.method],
-            expected=number(taken.expected),
-            unrepaired=number(taken.unrepaired),
-            among=SENTENCES["choice_best" if len(methods) > 1 else "choice_only"],
-            calibration=SENTENCES[
-                "choice_calibrated" if taken.calibrated else "choice_uncalibrated"
-            ],
-            accuracy=number(taken.accuracy),
-            unrepaired_accuracy=number(taken.unrepaired_accuracy),
-            changed=percent(taken.changed),
-            coin=SENTENCES[coin].format(share=percent(taken.by_coin)),
-        )
-    )
+def is_offered(audit: Audit, name: str) -> bool:
+    """True if a repair is on the list, changes something, and nothing known speaks against it."""
+    offer = audit.offers[name] if name in list(audit.offers) else None
+    if offer is None or offer.rule is None or not offer.rule.rows:
+        return False
+    return not offer.doubt and not offer.uninformative
+
+
+def miscalibrated_names(audit: Audit) -> Sentence:
+    """The names of the groups that are shown to be miscalibrated."""
+    names = shown_names(audit.groups)
+    return _listed([Name(names[group]) for group in _miscalibrated(audit)])
 
 
 def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
@@ -340,7 +311,7 @@ def _miscalibrated(audit: Audit) -> list[Group]:
 
 
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict = audit.verdict
+    verdict = audit.advised
     if verdict.reason == "uncalibrated":
         yield from _calibration(audit, names, fields)
     for name in DETAILS[verdict.reason]:
@@ -425,59 +396,63 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
-def guess_note(reading: Reading, groups: Iterable[Group]) -> Sentence | None:
+def guess_note(reading: Reading, groups: Iterable[Group]) -> Note | None:
     """The doubt in an encoding that was guessed, if a name of a group is not all ASCII."""
     names = names_of(groups).values() if reading.guessed == "encoding" else ()
     odd = [short(name) for name in names if not name.isascii()]
     fields = {"value": reading.encoding, "groups": listing(odd, FEW)}
-    return fill(SENTENCES["read_guessed"], **fields) if odd else None
+    return Note("read_guessed", fields) if odd else None
 
 
-def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Sentence]:
+def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Note]:
     """Notes on how the data were read, where that is not the usual way."""
     usual, scale = Reading(), reading.scale
     rank = re.fullmatch(r"rank:(-?\d+)-(-?\d+)", scale)
     if rank:
         size = str(int(rank[2]) - int(rank[1]) + 1)
-        yield fill(SENTENCES["read_rank"], low=rank[1], high=rank[2], size=size)
+        yield Note("read_rank", {"low": rank[1], "high": rank[2], "size": size})
     elif scale != usual.scale:
-        yield fill(SENTENCES.get(f"read_{scale}", SENTENCES["read_scale"]), value=scale)
+        key = f"read_{scale}" if f"read_{scale}" in SENTENCES else "read_scale"
+        yield Note(key, {"value": scale})
     for name in ("encoding", "sheet", "decimal"):
         value = getattr(reading, name)
         if name == "encoding" and (doubt := guess_note(reading, groups)):
             yield doubt
         elif value != getattr(usual, name):
-            yield fill(SENTENCES[f"read_{name}"], value=repr(value) if name == "sheet" else value)
+            yield Note(f"read_{name}", {"value": repr(value) if name == "sheet" else value})
     if reading.dropped_rows:
         columns = [
             fill(SENTENCES["read_without"], count=f"{rows:,}", column=repr(name))
             for name, rows in reading.missing_values.items()
         ]
         rows = f"{reading.dropped_rows:,}"
-        yield fill(SENTENCES["read_dropped"], rows=rows, columns=joined(columns))
+        yield Note("read_dropped", {"rows": rows, "columns": joined(columns)})
 
 
-def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict, reach, cost = audit.verdict, audit.feasibility, audit.cost
+def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Note]:
+    verdict, reach, cost = audit.advised, audit.feasibility, audit.cost
     yield from reading_notes(audit.tally.reading, audit.tally.groups)
     if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
-        yield fill(SENTENCES[HOW[verdict.reason]], **fields)
+        yield Note(HOW[verdict.reason], fields)
     if verdict.reason in ("infeasible", "unreachable"):
-        yield fill(SENTENCES["way_out"], **fields)
+        possible = audit.offers["withhold"].possible_with
+        key = "way_out" if possible else "way_out_scores"
+        yield Note(key, {**fields, "exactly": "".join(map(round_up, possible.values()))})
     if verdict.act:
         yield from _withheld(audit, names)
-        kind = "advice_repair" if audit.coarsenable else "advice_repair_decisions"
-        yield fill(SENTENCES[kind], **fields)
-        if verdict.helps == "unknown":
-            yield fill(SENTENCES["helps_unknown"], **fields)
+        key = "advice_repair"
+        if not is_offered(audit, "coarsen"):
+            crossing = audit.offers["coarsen"].but(allow_decision_changes=True)
+            key = "advice_withhold" if crossing.rule is None else "advice_repair_decisions"
+        yield Note(key, fields)
     if verdict.reason in ("infeasible", "unreachable", "uncertain", "repair"):
-        if audit.reconcilable:
-            yield fill(SENTENCES["advice_reconcile"], **fields)
-        yield fill(SENTENCES["advice_odds"], **fields)
+        for name in ("reconcile", "odds"):
+            if is_offered(audit, name):
+                yield Note(f"advice_{name}", fields)
     untold = [group for group in reach.uninformative if _tells_nothing(audit, group)]
     if untold:
         groups = _listed([names[group] for group in untold])
-        yield fill(SENTENCES["note_uninformative"], groups=groups)
+        yield Note("note_uninformative", {"groups": groups})
     others = [group for group in audit.groups if group not in audit.compared]
     alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
     kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
@@ -486,9 +461,9 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
         if len(some) > FEW:
             listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
         if some:
-            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
+            yield Note(key, {**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
-        yield fill(SENTENCES["note_weights"], cost=str(cost))
+        yield Note("note_weights", {"cost": str(cost)})
 
 
 def _tells_nothing(audit: Audit, group: Group) -> bool:
@@ -513,7 +488,7 @@ def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Se
     return fill(SENTENCES["calibrated_unknown"], **{**fields, "gap": gap, "group": names[worst]})
 
 
-def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
+def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Note]:
     """The intervals of the shares."""
     if audit.intervals is None:
         return
@@ -521,5 +496,6 @@ def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Sentence]:
     for group in sorted(audit.feasibility.changed, key=lambda group: -alpha[group])[:FEW]:
         low, high = audit.intervals.alpha[group]
         kind = "advice_share" if high <= 1 else "advice_share_open"
-        ends = {"low": percent(low), "high": percent(high)}
-        yield fill(SENTENCES[kind], group=names[group], **ends)
+        level = f"{100 * audit.question.level:.4g}\u00a0%"
+        ends = {"low": percent(low), "high": percent(high), "level": level}
+        yield Note(kind, {"group": names[group], **ends})

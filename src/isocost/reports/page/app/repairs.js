@@ -43,7 +43,10 @@ function computedRule({ words }, tally, { cost, tolerance }) {
   const rule = withhold(tally, { cost, tolerance });
   if (rule) return { rule };
   const smallest = roundUp(feasibility(tally, cost, tolerance).smallest_tolerance);
-  return { rule: null, why: plainText(fill(words.not_feasible, { why: fill(words.needs_tolerance, { smallest }) })) };
+  const isPossible = withhold(tally, { cost, tolerance: Number(smallest) })?.rows.length > 0;
+  const hint = isPossible ? fill(words.possible_with_tolerance, { value: general(Number(smallest)) }) : fill(words.possible_with_none);
+  const why = fill(words.why_tolerance, { title: words.methods.withhold.label, tolerance: general(tolerance) });
+  return { rule: null, why: plainText([...why, ...hint]) };
 }
 
 /** The rule that Python made in advance for these settings, or for the nearest threshold.

@@ -98,6 +98,7 @@ function fieldsOf(results) {
     excess: figures.difference(findings.excess + f.tolerance),
     excess_low: figures.difference(findings.excess_low + f.tolerance), excess_high: figures.difference(findings.excess_high + f.tolerance),
     limit: `${general(100 * results.judgement.calibrated)} points`,
+    level: `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`,
     min_group: counted(own.min_group), min_label: String(own.min_label),
     large: words[findings.groups === 1 ? "few_one" : "few_none"],
     span_low: figures.bare(spans[0]), span_high: figures.difference(spans[1]),
@@ -214,7 +215,7 @@ function keysOf(results, fields) {
   const { m, n, words, spoken, own, ofCost, verdict, figures, chosen } = results;
   const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = isKnown ? ofCost.disparity.map(figures.bare) : [];
-  const level = `${general(100 * (own.confidence ?? 0.95), 4)}\u00a0%`;
+  const { level } = fields;
   const gaps = m.map((/** @type {any} */ one) => one.calibration_gap);
   const worst = gaps.indexOf(Math.max(...gaps));
   const isOther = chosen && chosen.key !== "withhold";

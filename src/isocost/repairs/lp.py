@@ -1,9 +1,17 @@
-"""The linear program of reconciling: who may get which score, and what that does to the rates.
+"""Levels of scores, and the linear program of reconciling over them.
 
-A *choice* is a level and an output.  Its variable is the
-share x of the level that gets the output, so that x >= 0 adds up to 1 over the choices of a level.
-Everything else is linear in x: that an output is calibrated, every rate, the information, and that
-higher scores get higher outputs.
+Neighbouring scores of a group are pooled into levels until their share of positives is known.
+The number of levels is a compromise for people who are not seen yet.  Few levels throw away what
+the scores say; many have shares of positives that are mostly noise, which a program that looks for
+the best rule takes for a difference.  With n people the best number grows like n^(1/3), as that
+of the bins of a histogram does; ``"auto"`` means (2 n)^(1/3), the rule of Terrell and Scott
+(JASA 1985) for these.  ``python -m benchmarks.decisions`` compares it with fixed numbers on people
+that rules have not seen.
+
+A *choice* is a level and an output.  Its variable is the share x of the level that gets the
+output, so that x >= 0 adds up to 1 over the choices of a level.  Everything else is linear in x:
+that an output is calibrated, every rate, the information, and that higher scores get higher
+outputs.
 
 A solver meets its constraints to about 1e-9.  Its answer says which levels are split between which
 outputs; the shares themselves are then recomputed from the equations, to the last digit.
@@ -12,27 +20,170 @@ outputs; the shares themselves are then recomputed from the equations, to the la
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from isocost.cells import add_up
+from isocost.checks import check_whole
 from isocost.errors import IsocostError, Problem, setting
 from isocost.measures.table import MEASURES
-from isocost.repairs.levels import ScoreLevels, isotonic
+from isocost.tallies import Tally
 from isocost.typing import Bools, Floats, Ints
 
+FEWEST = 20
+"""The least number of rows of a level, where there are as many: the share of positives of fewer is
+noise, and a level of one row would hand out its label as a score."""
+
+FEWEST_LEVELS, MOST_LEVELS = 2, 1024
+
+Levels: TypeAlias = int | Literal["auto"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLevels:
+    """The levels of one group, from low to high scores.
+
+    Level i has the scores in [lo, hi), which lie ``above`` the threshold or below it; ``n`` rows,
+    the share ``w`` of the group's weight, and the share ``p`` of positives.  ``share`` is the
+    group's share of everybody, and ``base_rate`` its share of positives.
+    """
+
+    lo: Floats
+    hi: Floats
+    above: Bools
+    n: Floats
+    w: Floats
+    p: Floats
+    share: float
+    base_rate: float
+
+    def __len__(self) -> int:
+        return len(self.w)
+
+
+def check_levels(levels: Any) -> Levels:
+    """A number of levels, or "auto"; raise if it is neither."""
+    if isinstance(levels, str) and levels == "auto":
+        return "auto"
+    step = f"use {setting('levels', 'auto')}, the default"
+    return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
+
+
+def score_levels(
+    tally: Tally,
+    group: int,
+    threshold: float,
+    most: Levels = "auto",
+    monotone: bool = False,
+) -> ScoreLevels:
+    """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
+
+    From low to high, a level is closed when it has 1 / most of the group's weight and
+    :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
+    that side.  Empty bins between two levels are shared half and half.  If ``monotone``, levels
+    are pooled further until shares of positives rise on each side of the threshold.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> caucasian = score_levels(compas(), 1, 0.5, 64)
+    >>> caucasian.p.round(3).tolist()
+    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.719, 0.694, 0.703]
+    >>> len(score_levels(compas(), 1, 0.5, 4))
+    3
+    >>> score_levels(compas(), 1, 0.5, 64, monotone=True).p.round(3).tolist()
+    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.707]
+    """
+    cells = tally.cells.take(tally.cells.of_group(group))
+    columns = (cells.n, cells.w, cells.w * cells.label, cells.w2)
+    sums = np.stack([add_up(cells.bin, column, tally.grid.size) for column in columns])
+    used = np.flatnonzero(sums[1] > 0)
+    first = tally.grid.first_bin(threshold)
+    above = used >= first
+    if not isinstance(most, int):
+        # With weights, as many rows as would tell as much without them.  Of few scores each is a
+        # level, unless it has too few rows.
+        rows = sums[1].sum() ** 2 / sums[3].sum()
+        most = 64 if len(used) <= 16 else int(np.clip(round((2.0 * rows) ** (1.0 / 3.0)), 4, 64))
+    starts = np.array(list(_starts(above, sums[:2, used], most)), dtype=np.intp)
+    if monotone:
+        weight, positive = np.add.reduceat(sums[1:3, used], starts, axis=1)
+        sides = (~above[starts], above[starts])
+        rising = (isotonic(positive[side] / weight[side], weight[side])[1] for side in sides)
+        starts = np.concatenate([starts[s][kept] for s, kept in zip(sides, rising, strict=True)])
+    n, weight, positive, _ = np.add.reduceat(sums[:, used], starts, axis=1)
+    # The intervals fill each side of the threshold that has anybody.
+    begin, end = used[starts], np.append(used[starts[1:] - 1], used[-1]) + 1
+    above, cuts = begin >= first, tally.grid.cuts
+    inner = np.where(above[1:] != above[:-1], first, (end[:-1] + begin[1:]) // 2)
+    p = positive / weight
+    return ScoreLevels(
+        lo=cuts[np.append(first if above[0] else 0, inner)],
+        hi=cuts[np.append(inner, len(cuts) - 1 if above[-1] else first)],
+        above=above,
+        n=n,
+        w=weight / weight.sum(),
+        # Rounding decides nothing.
+        p=np.where(np.abs(p - threshold) < 1e-12, threshold, p),
+        share=float(weight.sum() / tally.totals.w.sum()),
+        base_rate=float(positive.sum() / weight.sum()),
+    )
+
+
+def isotonic(values: Floats, weights: Floats) -> tuple[Floats, Ints]:
+    """The nearest values that never fall, by pooling adjacent violators; and where blocks start.
+
+    Examples
+    --------
+    >>> fitted, starts = isotonic(np.array([0.1, 0.4, 0.2, 0.9]), np.ones(4))
+    >>> fitted.round(3).tolist(), starts.tolist()
+    ([0.1, 0.3, 0.3, 0.9], [0, 1, 3])
+    """
+    blocks: list[tuple[float, float, int]] = []
+    for start, (value, weight) in enumerate(zip(values, weights, strict=True)):
+        mean, total = float(value), float(weight)
+        while blocks and blocks[-1][0] >= mean:
+            before, own, start = blocks.pop()
+            mean = (mean * total + before * own) / (total + own)
+            total += own
+        blocks.append((mean, total, start))
+    starts = np.array([start for *_, start in blocks], dtype=np.intp)
+    sizes = np.diff(np.append(starts, len(values)))
+    return np.repeat([mean for mean, *_ in blocks], sizes), starts
+
+
+def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
+    """The indices at which a level begins; ``sums`` are the rows and the weight of each bin."""
+    enough = sums[1].sum() / most * (1.0 - 1e-12)
+    for side in (False, True):
+        bins = np.flatnonzero(above == side)
+        rest = sums[:, bins].sum(axis=1)
+        rows = weight = 0.0
+        for k, bin_ in enumerate(bins):
+            # What is left must be able to fill a level of its own.
+            full = weight >= enough and rows >= FEWEST
+            if k == 0 or (full and rest[1] >= enough and rest[0] >= FEWEST):
+                yield int(bin_)
+                rows = weight = 0.0
+            rows, weight = rows + sums[0, bin_], weight + sums[1, bin_]
+            rest = rest - sums[:, bin_]
+
+
+# The program
+
 BELOW = 1.0 / 1024.0
-"""How far below the threshold the highest pool of negatives lies."""
+"""Distance of the highest pool of negatives from the threshold."""
 
 OUTPUTS = 32
 """The number of evenly spaced outputs that a group's levels share where hard rates are not all."""
 
 EXACT = 1e-10
-"""How exactly a plan must meet its equations."""
+"""Largest error of a plan in its equations."""
 
 NEAR = 1e-6
 """A limit that is this near its bound may be missed when the shares are put right."""
@@ -45,21 +196,9 @@ SOLVED, INFEASIBLE = 0, 2
 class Choices:
     """The columns of the program, over all groups; every array has one entry per choice.
 
-    Attributes
-    ----------
-    levels : sequence of ScoreLevels
-        The levels of each group.
-    threshold : float
-        An output at or above it is positive.
-    group, level : arrays
-        The group, and the level within the group.
-    row : array
-        The number of the level among all levels of all groups.
-    pool : array
-        The number of the output among all outputs that several levels share; -1 for a level's
-        own share of positives, which is always calibrated.
-    value : array
-        The output.
+    ``level`` counts the levels of a group, and ``row`` all levels of all groups.  The output is
+    ``value``, and ``pool`` its number among all outputs that several levels share; -1 for a level's
+    own share of positives, which is always calibrated.
     """
 
     levels: Sequence[ScoreLevels]
@@ -92,7 +231,7 @@ class Choices:
 
     @cached_property
     def positive(self) -> Bools:
-        """Whether the output is at or above the threshold."""
+        """True where the output is at or above the threshold."""
         return self.value >= self.threshold
 
     @cached_property
@@ -102,11 +241,11 @@ class Choices:
 
     @cached_property
     def flipped(self) -> Bools:
-        """Whether the output changes the decision."""
+        """True where the output changes the decision."""
         return np.asarray(self._of_level("above") != self.positive)
 
     def rate(self, name: str, overall: bool = False) -> Floats:
-        """What each choice adds to a rate of its group, or to that of everybody."""
+        """The part of each choice in a rate of its group, or in that of everybody."""
         measure = MEASURES[name]
         mu, w, q = self._of_group("base_rate"), self.w, self.value
         if overall:
@@ -122,13 +261,13 @@ class Choices:
         return added / total
 
     def cost(self, a: Floats, b: Floats) -> Floats:
-        """What each choice adds to the cost a c_fp + b c_fn of its group."""
+        """The part of each choice in the cost a c_fp + b c_fn of its group."""
         fp, fn = self.rate("generalized_fpr"), self.rate("generalized_fnr")
         return a[self.group] * fp + b[self.group] * fn
 
     @cached_property
     def equations(self) -> tuple[Any, Floats]:
-        """What always holds: every level is divided up, and pools are calibrated."""
+        """The equations of every program: levels are divided up, and pools are calibrated."""
         columns, pooled = np.arange(len(self)), np.flatnonzero(self.pool >= 0)
         levels, pools = sum(map(len, self.levels)), int(self.pool.max()) + 1
         whole = self.row, columns, np.ones(len(self))
@@ -219,10 +358,17 @@ def make_choices(
     the base rate and :data:`OUTPUTS` values spaced evenly over the group's levels are outputs too:
     with d their distance, E[q^2] comes within (d / 2)^2 of the lowest possible.
     """
-    columns = []
+    columns, below = [], just_below(threshold)
     first_row = first_pool = 0
     for group, own in enumerate(levels):
-        shared = _shared(own, threshold, wide)
+        values = [threshold, below]
+        if wide or below < own.base_rate < threshold:
+            values.append(own.base_rate)
+        if wide:
+            even = np.linspace(own.p.min(), own.p.max(), OUTPUTS)
+            # Near the threshold only the two points above, so that rounding decides nothing.
+            values.extend(even[np.abs(even - threshold) > BELOW])
+        shared = np.unique(values)
         if monotone:
             pooled = isotonic(own.p, own.w)[0]
             shared = np.union1d(shared, pooled[~np.isclose(pooled, own.p, rtol=0.0, atol=1e-12)])
@@ -238,24 +384,11 @@ def make_choices(
     return Choices(levels, threshold, *(np.concatenate(x) for x in zip(*columns, strict=True)))
 
 
-def _shared(levels: ScoreLevels, threshold: float, wide: bool) -> Floats:
-    """The outputs that every level of a group may get."""
-    below = just_below(threshold)
-    values = [threshold, below]
-    if wide or below < levels.base_rate < threshold:
-        values.append(levels.base_rate)
-    if wide:
-        even = np.linspace(levels.p.min(), levels.p.max(), OUTPUTS)
-        # Near the threshold only the two points above, so that rounding decides nothing.
-        values.extend(even[np.abs(even - threshold) > BELOW])
-    return np.unique(values)
-
-
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Inequalities: matrix @ x is at most the bound, for the shares x of the choices.
+    """Inequalities matrix @ x <= bound for the shares x of the choices.
 
-    Those that are ``soft`` are raised by :func:`least_slack`, all by the same amount.
+    The bounds that are ``soft`` are raised by :func:`least_slack`, all by the same amount.
     """
 
     matrix: Any
@@ -264,7 +397,7 @@ class Limits:
 
     @classmethod
     def of(cls, matrix: Any, bound: Any, soft: bool = False) -> Limits:
-        """Rows that are all soft, or none of them."""
+        """Limits that are all soft, or none of them."""
         from scipy.sparse import csr_array
 
         matrix = csr_array(matrix)
@@ -280,10 +413,6 @@ class Limits:
             np.append(self.soft, other.soft),
         )
 
-    def relaxed(self, slack: float) -> Limits:
-        """The same with every soft bound raised."""
-        return replace(self, bound=self.bound + slack * self.soft)
-
     def padded(self, width: int) -> tuple[Any, Floats]:
         """Matrix and bound for more variables, those of the shares first."""
         matrix = self.matrix.copy()
@@ -293,18 +422,9 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class EqualityProgram:
-    """What to make equal, how nearly, and over which choices.
+    """A linear program: rates of the choices to make equal, each within its tolerance.
 
-    Attributes
-    ----------
-    choices : Choices
-        The columns.
-    rates : {name: array}
-        What each choice adds to each rate that is to be equal.
-    tolerances : {name: float}
-        How far each rate may differ between groups.
-    limits : Limits
-        Further constraints on the shares; there may be none.
+    ``rates`` has the part of each choice in each rate.  There may be further limits on the shares.
     """
 
     choices: Choices
@@ -318,13 +438,10 @@ class EqualityProgram:
         return self.choices.by_group(*self.rates.values())
 
     def relaxed(self, excess: float = 0.0, slack: float = 0.0) -> EqualityProgram:
-        """The same with every tolerance, or every soft limit, raised."""
+        """The program with every tolerance, or every soft limit, raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
-        return replace(self, tolerances=raised, limits=self.limits.relaxed(slack))
-
-    def limited(self, more: Limits) -> EqualityProgram:
-        """The same with more limits."""
-        return replace(self, limits=self.limits + more)
+        bound = self.limits.bound + slack * self.limits.soft
+        return replace(self, tolerances=raised, limits=replace(self.limits, bound=bound))
 
     def equations(self) -> tuple[Any, Floats, Floats]:
         """The equations, their right-hand sides, and the upper bounds of the variables.
@@ -360,7 +477,14 @@ def solve(plan: EqualityProgram) -> Floats | None:
     best = _minimize(objective, equations, right, upper, plan.limits.padded(len(upper)))
     if best is None:
         return None
-    exact, error = _polish(plan, best[: len(plan.choices)])
+    shares, exact, error = best[: len(plan.choices)], None, math.inf
+    # Shares that are noise are dropped, unless the equations cannot be met without them.
+    for noise in (1e-6, 1e-9, 0.0):
+        x, residual = _adjust(plan, np.where(shares > noise, shares, 0.0))
+        if residual < error:
+            exact, error = x, residual
+        if error <= EXACT / 100:
+            break
     return exact if error <= EXACT else None
 
 
@@ -446,23 +570,11 @@ def _minimize(
     return result.x if result.status == SOLVED else None
 
 
-def _polish(plan: EqualityProgram, shares: Floats) -> tuple[Floats, float]:
-    """Meet the equations to rounding, by the least change of the shares that are open.
-
-    Shares that are noise are dropped first, unless the equations cannot be met without them.
-    """
-    best, error = shares, np.inf
-    for noise in (1e-6, 1e-9, 0.0):
-        x, residual = _adjust(plan, np.where(shares > noise, shares, 0.0))
-        if residual < error:
-            best, error = x, residual
-        if error <= EXACT / 100:
-            break
-    return best, error
-
-
 def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
-    """Shares near x that meet the equations, and by how much they still miss them."""
+    """Shares near x that meet the equations, and by how much they still miss them.
+
+    Only shares that are open change.  Rates that differ by more than is allowed move minimally.
+    """
     from scipy.sparse import vstack
 
     level = plan.choices.row
@@ -473,7 +585,12 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
     tight = at > plan.limits.bound - NEAR
     matrix = vstack([equations, plan.rates_matrix, plan.limits.matrix[tight]]).tocsc()
     bounded = np.minimum(at, plan.limits.bound)[tight]
-    goal = np.concatenate([right, _within(plan, x).ravel(), bounded])
+    rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
+    allowed = np.array(list(plan.tolerances.values()))[:, None]
+    low, high = rates.min(axis=1, keepdims=True), rates.max(axis=1, keepdims=True)
+    middle, half = (low + high) / 2.0, np.minimum(allowed, high - low) / 2.0
+    within = np.clip(rates, middle - half, middle + half)
+    goal = np.concatenate([right, within.ravel(), bounded])
     for _ in range(4):
         open_ = np.flatnonzero((x > 0) & (x < 1))
         residual = goal - matrix @ x
@@ -488,15 +605,6 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
     over = plan.limits.matrix @ x - plan.limits.bound
     exact = missed[: len(missed) - len(bounded)]
     return x, float(max(exact.max(), over.max(initial=0.0)))
-
-
-def _within(plan: EqualityProgram, x: Floats) -> Floats:
-    """The rates of x, moved minimally where they differ by more than is allowed."""
-    rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
-    allowed = np.array(list(plan.tolerances.values()))[:, None]
-    low, high = rates.min(axis=1, keepdims=True), rates.max(axis=1, keepdims=True)
-    middle, half = (low + high) / 2.0, np.minimum(allowed, high - low) / 2.0
-    return np.clip(rates, middle - half, middle + half)
 
 
 def unsolved(message: str) -> IsocostError:

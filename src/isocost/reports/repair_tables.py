@@ -11,34 +11,28 @@ decides about those: always as two halves, and never the one without the share o
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from isocost.checks import finite_or_none
 from isocost.costs import Cost, as_cost
-from isocost.errors import DeferralWarning, InfeasibleError, InfeasibleWarning, IsocostError
 from isocost.grid import TENTHS
 from isocost.groups import Group, shown_names
 from isocost.measures.audit import Audit
-from isocost.measures.audit import audit as measure
 from isocost.measures.bounds import bounds
-from isocost.measures.feasibility import Feasibility
 from isocost.measures.rates import require_all_decided
 from isocost.plots.display import PALETTE
-from isocost.repairs.compare import Compared, compare
+from isocost.question import DEFAULT
 from isocost.repairs.composition import named_rules
-from isocost.repairs.deferral import FEWEST_DECIDED
-from isocost.repairs.hand_over import Deferral
-from isocost.repairs.reconcilability import Reconcilability
+from isocost.repairs.offers import Compared, Offer, compared, unrepaired
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
 from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver, handed_over
-from isocost.repairs.unseen import NUMBERS, Outlook, is_made_from, remakes_of, unseen
+from isocost.repairs.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
 from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
 from isocost.reports.payload import safe_group, snapped, undecided
 from isocost.rules import Rule
@@ -59,74 +53,44 @@ COMPUTED = ("withhold",)
 """The repairs that the page computes by itself, for any settings."""
 
 
-class Asked(NamedTuple):
-    """What a repair is made for."""
-
-    threshold: float
-    cost: Cost
-    tolerance: float
-
-
 @dataclass(frozen=True)
-class Offer:
-    """A repair of the report: a rule, or why there is none."""
+class Line:
+    """A repair of the page: a rule, or why there is none; ``offer`` if it was made here."""
 
     label: str
     rule: Rule | None
-    does: str = ""
-    keeps: str = ""
+    offer: Offer | None = None
     why: str = ""
 
-
-def options_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Offer]:
-    """The rules given, or every method as far as it is feasible at the audit's settings."""
-    if given is not None:
-        return [
-            Offer(_told(name, rule, audit.tally), rule) for name, rule in named_rules(given).items()
-        ]
-    asked = Asked(audit.threshold, audit.cost, audit.feasibility.tolerance)
-    repairs = (repair for repair in REPAIRS.values() if not repair.defers)
-    return [_attempt(audit.tally, repair, asked) for repair in repairs]
+    @property
+    def repair(self) -> Repair | None:
+        """The row of the table of repairs, if the rule was made here."""
+        return None if self.offer is None else self.offer.repair
 
 
-def handing_over(tally: Tally) -> Offer:
-    r"""A rule that hands over slightly more people than it takes to make the others equal.
+def lines_of(audit: Audit, given: Mapping[str, Rule] | Iterable[Rule] | None) -> list[Line]:
+    r"""The rules given, or every offer of the audit.
 
     Examples
     --------
+    >>> import isocost as ic
     >>> from isocost.examples import compas
-    >>> handing_over(compas()).label
-    'Hand over, 24.0\xa0% handed over'
+    >>> [line.label for line in lines_of(ic.audit(compas(), "fpr"), None)][-2:]
+    ['Reconcile', 'Hand over, 24.0\xa0% handed over']
     """
-    repair = REPAIRS["hand_over"]
-    if len(tally.groups) > MOST_HANDED:
-        return _without_rule(repair, WORDS["hand_over_many"].format(most=MOST_HANDED))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeferralWarning)
-            rule = _fewest_handed_over(repair, tally)
-    except IsocostError:
-        return _without_rule(repair, WORDS["not_feasible"].format(why=WORDS["no_share"]))
-    # Nothing can be measured of a group with less than one person of a label.
-    if (rule.expected(tally).totals.n < 1.0).any():
-        return _without_rule(repair, WORDS["not_feasible"].format(why=WORDS["nobody_left"]))
-    return Offer(_told(repair.title, rule, tally), rule, repair.sentence, repair.keeps)
+    if given is not None:
+        return [Line(_told(n, rule, audit.tally), rule) for n, rule in named_rules(given).items()]
+    return [_line_of(offer) for offer in audit.offers.values()]
 
 
-def _without_rule(repair: Repair, why: str) -> Offer:
-    return Offer(repair.title, None, repair.sentence, repair.keeps, why)
-
-
-def _fewest_handed_over(repair: Repair, tally: Tally) -> Rule:
-    try:
-        return repair.make_with(tally, share=0.0)
-    except InfeasibleError as error:
-        reach = error.feasibility
-        if not isinstance(reach, Deferral) or math.isnan(reach.smallest_share):
-            raise
-    # With the very least nothing is left to choose; half a percent leaves scores that tell more.
-    share = math.ceil(100.0 * reach.smallest_share + 0.5) / 100.0
-    return repair.make_with(tally, share=min(share, 1.0 - FEWEST_DECIDED))
+def _line_of(offer: Offer) -> Line:
+    if offer.repair.defers and len(offer.tally.groups) > MOST_HANDED:
+        return Line(
+            offer.repair.title, None, offer, WORDS["hand_over_many"].format(most=MOST_HANDED)
+        )
+    if offer.rule is None:
+        return Line(offer.repair.title, None, offer, offer.said)
+    return Line(_told(offer.repair.title, offer.rule, offer.tally), offer.rule, offer)
 
 
 def _told(name: str, rule: Rule, tally: Tally) -> str:
@@ -138,77 +102,26 @@ def _told(name: str, rule: Rule, tally: Tally) -> str:
     return WORDS["deferring"].format(repair=name, share=percent(after.share_handed_over))
 
 
-def _made(repair: Repair, tally: Tally, asked: Asked) -> Rule:
-    """The rule of a repair; the tolerance is one of costs, and rates are made equal without one."""
-    costs: dict[str, Any] = {}
-    if repair.goal == "cost":
-        costs = {"cost": asked.cost, "tolerance": asked.tolerance}
-    return repair.make_with(tally, threshold=asked.threshold, **costs)
-
-
-def _attempt(tally: Tally, repair: Repair, asked: Asked) -> Offer:
-    try:
-        rule = _made(repair, tally, asked)
-    except IsocostError as error:
-        why = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
-        return _without_rule(repair, why)
-    return Offer(repair.title, rule, repair.sentence, repair.keeps)
-
-
-def _reason(error: IsocostError, tally: Tally, repair: Repair, asked: Asked) -> str:
-    """Why a method cannot be used here, and what it would take."""
-    problem = error.problems[0]
-    coarsens = repair.name == "coarsen"
-    if coarsens and problem.name == "decisions":
-        least = round_up(_coarsest(tally, asked))
-        return WORDS["needs_tolerance_decisions"].format(smallest=least)
-    if not isinstance(error, InfeasibleError) or isinstance(error.feasibility, Deferral):
-        return f"{problem.name} {problem.rule}"
-    if coarsens:
-        return WORDS["needs_tolerance"].format(smallest=round_up(_coarsest(tally, asked)))
-    return _needed(error.feasibility)
-
-
-def _needed(reach: Feasibility | Reconcilability) -> str:
-    """What it would take, in words."""
-    corner = reach.corner if isinstance(reach, Reconcilability) else None
-    if corner is None:
-        return WORDS["needs_tolerance"].format(smallest=round_up(reach.smallest_tolerance))
-    if math.isnan(corner.tolerance):
-        return WORDS["no_tolerance"].format(selected=corner.selected)
-    smallest = round_up(corner.tolerance)
-    return WORDS["needs_selecting"].format(selected=corner.selected, smallest=smallest)
-
-
-def _coarsest(tally: Tally, asked: Asked) -> float:
-    """How far costs still differ when coarsening does all it can without changing decisions."""
-    at, cost, tolerance = asked
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InfeasibleWarning)
-        rule = REPAIRS["coarsen"].make_with(
-            tally, cost=cost, threshold=(at,), tolerance=tolerance, infeasible="closest"
-        )
-    return measure(rule.expected(tally), cost, at, confidence=None).disparity.difference
-
-
-def repair_rows(audit: Audit, offers: list[Offer], decided: bool = True) -> list[dict[str, Any]]:
+def repair_rows(audit: Audit, lines: list[Line], decided: bool = True) -> list[dict[str, Any]]:
     """The lines of the table that puts repairs side by side, the present scores first.
 
     What depends on who is at or above the threshold is left out unless ``decided``.
     """
-    keyed = {"original": Offer("As it is", None), **{str(i): o for i, o in enumerate(offers)}}
-    rules = {key: offer.rule for key, offer in keyed.items() if offer.rule is not None}
-    compared = compare(audit.tally, rules, audit.cost, audit.threshold).rules
-    return [
-        {
-            "label": offer.label,
-            "does": offer.does,
-            "keeps": offer.keeps,
-            "why": offer.why,
-            **(_line(compared[key], figures_of(audit), decided) if key in compared else {}),
-        }
-        for key, offer in keyed.items()
+    figures = figures_of(audit)
+    now = unrepaired(audit.tally, audit.question)
+    rows = [
+        {"label": "As it is", "does": "", "keeps": "", "why": "", **_line(now, figures, decided)}
     ]
+    for one in lines:
+        does, keeps = (one.repair.sentence, one.repair.keeps) if one.repair else ("", "")
+        row = {"label": one.label, "does": does, "keeps": keeps, "why": one.why}
+        if one.rule is not None:
+            after = (
+                one.offer.compared if one.offer else compared(audit.tally, one.rule, audit.question)
+            )
+            row |= _line(after, figures, decided)
+        rows.append(row)
+    return rows
 
 
 def _line(one: Compared, figures: Figures, decided: bool) -> dict[str, Any]:
@@ -229,36 +142,40 @@ def _line(one: Compared, figures: Figures, decided: bool) -> dict[str, Any]:
     }
 
 
-def outlook_rows(
-    audit: Audit, offers: list[Offer], given: bool, decided: bool = True
-) -> list[dict[str, Any]]:
+def outlook_rows(audit: Audit, lines: list[Line], decided: bool = True) -> list[dict[str, Any]]:
     """The lines of the table of people not seen: each rule fitted, expected and at most.
 
-    Without rules ``given``, and with many groups, only the repairs that equalize a cost: the
+    Without rules given, and with many groups, only the repairs that equalize a cost: the
     others would take too long.
     """
     rows = []
-    for one in offers:
-        rule = one.rule
-        if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
-            continue
-        few = len(rule.groups) <= MOST_RECONCILED and not rule.defers
-        if given or rule.cost is not None or few:
-            asked: dict[str, Any] = {"cost": audit.cost, "threshold": audit.threshold}
-            numbers = unseen(audit.tally, rule, remakes_of(rule), **asked)
+    for one in lines:
+        outlook = _outlook(audit, one)
+        if outlook is not None:
+            given = [] if one.offer else lines
             cells = [
-                _three(getattr(numbers, name), name, figures_of(audit), decided)
-                for name in told_of(offers if given else [])
+                _three(getattr(outlook, name), name, figures_of(audit), decided)
+                for name in told_of(given)
             ]
-            expected = finite_or_none(numbers.cost_difference.expected)
-            told = {"cells": cells, "notes": numbers.notes(), "expected": expected}
+            expected = finite_or_none(outlook.cost_difference.expected)
+            told = {"cells": cells, "notes": outlook.notes(), "expected": expected}
             rows.append({"label": one.label, **told})
     return rows
 
 
-def told_of(offers: list[Offer]) -> dict[str, str]:
-    """What the table of people not seen tells of rules, by name and title."""
-    deferring = any(one.rule is not None and one.rule.defers for one in offers)
+def _outlook(audit: Audit, line: Line) -> Unseen | None:
+    rule = line.rule
+    if rule is None or not rule.rows or not is_made_from(rule, audit.tally):
+        return None
+    if line.offer is None:
+        return unseen(audit.tally, rule, question=audit.question)
+    few = len(rule.groups) <= MOST_RECONCILED and not rule.defers
+    return line.offer.unseen if rule.cost is not None or few else None
+
+
+def told_of(lines: list[Line]) -> dict[str, str]:
+    """The columns of the table of people not seen: names and titles."""
+    deferring = any(one.rule is not None and one.rule.defers for one in lines)
     return {name: title for name, title in NUMBERS.items() if deferring or name != "handed_over"}
 
 
@@ -284,7 +201,7 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
         return None
     names = shown_names(audit.groups)
     header = [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)]
-    points = reconcilable(tally, thresholds).points
+    points = reconcilable(tally, thresholds, question=audit.question).points
     return {
         "header": header,
         "rows": [_threshold_row(point, figures_of(audit)) for point in points],
@@ -300,7 +217,7 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
     groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
     if len(groups) < 2:
         return {"rows": []}
-    proven = bounds(audit.tally.select(groups), audit.cost)
+    proven = bounds(audit.tally.select(groups), question=audit.question.among(groups))
     header, rows = proven.pair_table()
     costs = [(pair.comparison.cost, pair.comparison.other) for pair in proven.pairs]
     for row, (one, other) in zip(rows, costs, strict=True):
@@ -339,60 +256,62 @@ def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
     tally = audit.tally
     repairs: list[dict[str, Any]] = []
     total = 0
-    for repair, asked in _given_settings(audit):
+    for offer in _given_offers(audit):
+        asked, of_cost = offer.question, offer.repair.goal == "cost"
         if undecided(held, tally.grid, asked.threshold):
             continue
-        of_cost = repair.goal == "cost"
         setting = {
-            "method": repair.function,
+            "method": offer.repair.function,
             "threshold": asked.threshold,
             "cost": str(asked.cost) if of_cost else None,
             "tolerance": asked.tolerance if of_cost else None,
         }
-        try:
-            rule = snapped(_made(repair, tally, asked), tally, held)
-        except IsocostError as error:
-            why = WORDS["not_feasible"].format(why=_reason(error, tally, repair, asked))
-            repairs.append({**setting, "rule": None, "why": why})
-        else:
-            total += len(rule.rows)
-            if total > MOST_ROWS and asked.threshold != audit.threshold:
-                break
-            repairs.append({**setting, "rule": compact(tally.groups, rule)})
-    return [*repairs, _given_handing_over(tally, held)]
-
-
-def _given_handing_over(tally: Tally, held: dict[str, Any]) -> dict[str, Any]:
-    """As in `given_repairs`; where everything is equal, the threshold does not matter."""
-    offer, any_setting = handing_over(tally), dict.fromkeys(("threshold", "cost", "tolerance"))
-    given = {"method": REPAIRS["hand_over"].function, **any_setting, "label": offer.label}
-    if offer.rule is None:
-        many = len(tally.groups) > MOST_HANDED
-        return {**given, "rule": None, "why": offer.why, "elsewhere": many}
-    return {**given, "rule": compact(tally.groups, snapped(offer.rule, tally, held))}
-
-
-def _given_settings(audit: Audit) -> list[tuple[Repair, Asked]]:
-    """What each repair is made for; what may be left out for lack of room comes last."""
-    own, tolerance = audit.threshold, audit.feasibility.tolerance
-    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
-    pairs: list[tuple[Repair, Asked]] = []
-    for repair in REPAIRS.values():
-        if repair.name in COMPUTED or repair.defers:
+        if offer.rule is None:
+            repairs.append({**setting, "rule": None, "why": offer.said})
             continue
-        if repair.goal == "cost":
-            settings = product(sorted({own, 0.5}), costs.values(), sorted({0.0, tolerance}))
-            pairs += [(repair, Asked(*each)) for each in settings]
-        else:
-            pairs += [(repair, Asked(at, audit.cost, 0.0)) for at in sorted({own, *TENTHS})]
+        rule = snapped(offer.rule, tally, held)
+        total += len(rule.rows)
+        if total > MOST_ROWS and asked.threshold != audit.threshold:
+            break
+        repairs.append({**setting, "rule": compact(tally.groups, rule)})
+    return [*repairs, _given_handing_over(audit, held)]
 
-    def order(pair: tuple[Repair, Asked]) -> tuple[bool, float]:
-        repair, asked = pair
-        away = abs(asked.threshold - own)
+
+def _given_handing_over(audit: Audit, held: dict[str, Any]) -> dict[str, Any]:
+    """As in `given_repairs`; where everything is equal, the threshold does not matter."""
+    tally, any_setting = audit.tally, dict.fromkeys(("threshold", "cost", "tolerance"))
+    line = _line_of(audit.offers["hand_over"])
+    given = {"method": REPAIRS["hand_over"].function, **any_setting, "label": line.label}
+    if line.rule is None:
+        many = len(tally.groups) > MOST_HANDED
+        return {**given, "rule": None, "why": line.why, "elsewhere": many}
+    return {**given, "rule": compact(tally.groups, snapped(line.rule, tally, held))}
+
+
+def _given_offers(audit: Audit) -> list[Offer]:
+    """The repairs that are made in advance; what may be left out for lack of room comes last."""
+    own, asked = audit.threshold, audit.question
+    costs = {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}
+    offers: list[Offer] = []
+    for name in audit.offers:
+        offer = audit.offers[name]
+        if name in COMPUTED or offer.repair.defers:
+            continue
+        fields: Iterable[dict[str, Any]] = ({"threshold": at} for at in sorted({own, *TENTHS}))
+        if offer.repair.goal == "cost":
+            settings = product(
+                sorted({own, DEFAULT.threshold}), costs.values(), sorted({0.0, asked.tolerance})
+            )
+            names = ("threshold", "cost", "tolerance")
+            fields = (dict(zip(names, each, strict=True)) for each in settings)
+        offers += [offer if asked.but(**one) == asked else offer.but(**one) for one in fields]
+
+    def order(offer: Offer) -> tuple[bool, float]:
+        away = abs(offer.question.threshold - own)
         # Rules with many rows are left out first.
-        return repair.name == "reconcile" and away > 0, away
+        return offer.name == "reconcile" and away > 0, away
 
-    return sorted(pairs, key=order)
+    return sorted(offers, key=order)
 
 
 def compact(groups: Sequence[Group], rule: Rule) -> dict[str, Any]:
@@ -451,18 +370,18 @@ BY_WHOM = {
 
 
 def handed_over_sections(
-    audit: Audit, offers: Sequence[Offer], decided: bool = True
+    audit: Audit, lines: Sequence[Line], decided: bool = True
 ) -> list[dict[str, Any]]:
-    """What the page shows of each rule that hands people over; empty if none does.
+    """The sections about rules that hand people over; empty if none does.
 
     Rates at the threshold are left out unless ``decided``.
     """
     return [
         {
             **_section(one.label, handed_over(one.rule, audit.tally, audit.threshold), decided),
-            "made": WORDS["hand_over_made"] if one.does else "",
+            "made": WORDS["hand_over_made"] if one.offer else "",
         }
-        for one in offers
+        for one in lines
         if one.rule is not None and one.rule.defers
     ]
 

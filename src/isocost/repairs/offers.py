@@ -1,0 +1,581 @@
+"""Offers: every repair for one question, made when first looked at, and what it does to people.
+
+An offer has its rule, or why there is none and what would make it possible.  Audits, comparisons,
+the page, ``isocost fit`` and the estimators read the same offers, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from isocost.checks import finite_or_none
+from isocost.errors import (
+    DataError,
+    DeferralWarning,
+    InfeasibleError,
+    IsocostError,
+    IsocostWarning,
+    NotAdvisedError,
+    Problem,
+    UsageError,
+    spoken,
+)
+from isocost.groups import Group, to_json
+from isocost.measures.audit import Audit, audit
+from isocost.measures.feasibility import Feasibility, fitted_groups
+from isocost.measures.rates import require_all_decided
+from isocost.question import LEAST_REMAKES, Question
+from isocost.repairs.counsel import SAME, doubt_of, doubt_text
+from isocost.repairs.hand_over import FEWEST_DECIDED, Deferral
+from isocost.repairs.reconcile import Reconcilability
+from isocost.repairs.registry import REPAIRS, Repair
+from isocost.repairs.unseen import REMAKES, Report, Unseen, unseen
+from isocost.result import Record
+from isocost.rules import Promise, Rule, moved_bins
+from isocost.tallies import Tally
+from isocost.typing import Bools, Floats
+from isocost.verdict.judgement import SLACK
+from isocost.verdict.sentences import SENTENCES, fill, plain, round_up
+
+CLOSE = 0.005
+"""Accuracies that are this close are the same, for whether a repair leaves anything."""
+
+MOST_PROGRAMS = 30
+"""With more groups than this, linear programs are solved only for repairs asked for by name."""
+
+
+@dataclass(frozen=True)
+class Changes(Record):
+    """What a rule does to people, on average over the coin.
+
+    Attributes
+    ----------
+    changed : float
+        Share of people whose score changes, without those who are handed over.
+    mean_change, largest_change : float
+        Mean and maximum of ``|new - old|``; the mean is over everybody, changed or not, and those
+        who are handed over count as 0.
+    by_coin : float
+        Share of people whose score is randomized, or who are handed over by a coin.
+    decisions : float
+        Share of people whose decision at the threshold changes, as far as the score decides.
+    gini : float
+        Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
+        it all.  NaN if nobody is changed.
+    handed_over : float
+        Share of people who get no score, because somebody else decides.
+    """
+
+    changed: float
+    mean_change: float
+    largest_change: float
+    by_coin: float
+    decisions: float
+    gini: float
+    handed_over: float = 0.0
+
+
+def changes(tally: Tally, rule: Rule, threshold: float, group: int | None = None) -> Changes:
+    """Measure what a rule does to everybody, or to one group of the tally.
+
+    The old score is the mean of its bin, so distances are exact to a bin's width.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> result = changes(compas(), ic.withhold(compas(), "fpr", 0.07), 0.5, group=1)
+    >>> round(result.changed, 4), round(result.largest_change, 4)
+    (0.5194, 0.3835)
+    """
+    groups = range(len(tally.groups)) if group is None else [group]
+    outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
+    weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
+    share = weight / weight.sum()
+    handed = np.isnan(distance)
+    distance = np.where(handed, 0.0, distance)
+    moved = (distance > SAME) & (weight > 0)
+    return Changes(
+        changed=float(share[moved].sum()),
+        mean_change=float(share @ distance),
+        largest_change=float(distance[moved].max(initial=0.0)),
+        by_coin=float(share[by_coin].sum()),
+        decisions=float(share[flipped].sum()),
+        gini=gini(distance, share),
+        handed_over=float(share[handed].sum()),
+    )
+
+
+def _outcomes(
+    tally: Tally, rule: Rule, threshold: float, group: int
+) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
+    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell.
+
+    The distance is NaN for people who are handed over.
+    """
+    first, cells = tally.grid.first_bin(threshold), tally.cells
+    scores = cells.wh / cells.w
+    for portion in rule.portions(tally, group):
+        mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
+        above = cells.bin[portion.cells] >= first
+        if portion.row is None or portion.row.defers:
+            after = above
+        elif portion.row.action == "set":
+            after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
+        else:
+            after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
+        flipped = (after != above) & (weight > 0)
+        yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
+
+
+def gini(values: Floats, weights: Floats) -> float:
+    """The Gini coefficient of values with weights; NaN if all values are 0.
+
+    Half the mean absolute difference of two people drawn at random, over the mean.
+
+    Examples
+    --------
+    >>> gini(np.array([1.0, 1.0]), np.array([0.5, 0.5])), gini(np.array([0.0, 1.0]), np.ones(2))
+    (0.0, 0.5)
+    """
+    order = np.argsort(values, kind="stable")
+    x, w = values[order], weights[order] / weights.sum()
+    mean = float(w @ x)
+    if mean <= SAME:
+        return math.nan
+    # Twice the area between the line of equality and the Lorenz curve.
+    lorenz = np.concatenate([[0.0], np.cumsum(w * x)]) / mean
+    return max(0.0, 1.0 - float((w * (lorenz[1:] + lorenz[:-1])).sum()))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One rule, or the original scores.
+
+    Attributes
+    ----------
+    audit : Audit
+        What holds after the rule, on average over the coin.
+    changes : Changes
+        What it does to everybody.
+    by_group : {group: Changes}
+        What it does to each group.
+    """
+
+    audit: Audit
+    changes: Changes
+    by_group: dict[Group, Changes]
+
+    @property
+    def gap(self) -> float:
+        """The largest calibration gap of a group that is compared (ten bins)."""
+        return max(self.audit.groups[group].calibration_gap for group in self.audit.compared)
+
+    @property
+    def largest_gini(self) -> float:
+        """The largest Gini coefficient within a group; NaN if nobody is changed."""
+        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
+        return max(known, default=math.nan)
+
+    def numbers(self) -> dict[str, float]:
+        """How far groups differ, and what is done to people, by name."""
+        return {
+            "cost_difference": self.audit.disparity.difference,
+            "equalized_odds_difference": self.audit.equalized_odds_difference,
+            "calibration_gap": self.gap,
+            "accuracy": self.audit.overall.accuracy,
+            **asdict(self.changes),
+            "largest_gini": self.largest_gini,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "costs": [[to_json(g), finite_or_none(m.cost)] for g, m in self.audit.groups.items()],
+            "selection_rates": [
+                [to_json(g), m.selection_rate] for g, m in self.audit.groups.items()
+            ],
+            "disparity": finite_or_none(self.audit.disparity.difference),
+            "calibration_gap": self.gap,
+            "accuracy": self.audit.overall.accuracy,
+            "equalized_odds_difference": finite_or_none(self.audit.equalized_odds_difference),
+            "changes": self.changes.to_dict(),
+            "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
+        }
+
+
+@dataclass(frozen=True)
+class Changed(Record):
+    """A group before and after a repair.
+
+    Attributes
+    ----------
+    before, after : {name: float}
+        Its numbers, as in an audit.
+    changes : Changes
+        What happens to its people.
+    """
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    changes: Changes
+
+
+def compared(tally: Tally, rule: Rule, question: Question) -> Compared:
+    """What a rule does, on average over the coin."""
+    after = rule.expected(tally)
+    require_all_decided(after)
+    return Compared(
+        audit=audit(after, question=question.but(confidence=None)),
+        changes=changes(tally, rule, question.threshold),
+        by_group={
+            group: changes(tally, rule, question.threshold, index)
+            for index, group in enumerate(tally.groups)
+        },
+    )
+
+
+def unrepaired(tally: Tally, question: Question) -> Compared:
+    """The original scores, as :func:`compared` has them."""
+    return compared(tally, Rule(groups=tally.groups, rows=(), method="none"), question)
+
+
+NEVER = ("data", "no_share", "nobody_left", "refused", "unsolved")
+"""Reasons why there is no rule that no setting takes away."""
+
+
+class Attempt(NamedTuple):
+    """A rule, or the error of the function that makes it."""
+
+    rule: Rule | None
+    error: IsocostError | None = None
+    nobody_left: bool = False
+    told: tuple[Warning | str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Offer(Record):
+    """A repair for a question: its rule, or why there is none; made when first looked at.
+
+    Parameters
+    ----------
+    name : str
+        The repair, by its name in :data:`isocost.REPAIRS`.
+    tally, question
+        What the rule is made from, and for.
+    options : {name: value}
+        Options of the repair.  Without a share to hand over, the least whole percentage that is
+        enough is taken.
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> from isocost.examples import compas
+    >>> offers = ic.compare(compas(), cost="fpr").offers
+    >>> offers["withhold"].rule, offers["withhold"].why_not, offers["withhold"].possible_with
+    (None, 'tolerance', {'tolerance': 0.0539})
+    >>> offers["reconcile"].needs_coin, offers["reconcile"].standing
+    (True, 'fit')
+    """
+
+    also = ("why_not", "possible_with", "better_scores", "doubt", "standing", "needs_coin",
+            "needs_group", "said")  # fmt: skip
+    unwritten = ("name", "tally", "question", "options", "progress")
+
+    name: str
+    tally: Tally = field(repr=False)
+    question: Question
+    options: Mapping[str, Any] = field(default_factory=dict)
+    progress: Report | None = field(default=None, repr=False)
+
+    @property
+    def repair(self) -> Repair:
+        """The row of the table of repairs."""
+        return REPAIRS[self.name]
+
+    @cached_property
+    def _attempt(self) -> Attempt:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", IsocostWarning)
+            try:
+                rule = self._rule()
+            except IsocostError as error:
+                return Attempt(None, error)
+        # Nothing can be measured of a group with less than one person of a label.
+        if rule.defers and (rule.expected(self.tally.select(rule.fitted)).totals.n < 1.0).any():
+            must, step = "must leave people of each outcome to decide about", "hand over fewer"
+            problem = Problem("share", must, "hardly anybody in some group", step)
+            return Attempt(None, DataError(problem), nobody_left=True)
+        return Attempt(rule, told=tuple(one.message for one in told))
+
+    def _rule(self, **options: Any) -> Rule:
+        options = {**self.options, **options}
+        if self.repair.defers and "share" not in options:
+            least = Offer(self.name, self.tally, self.question, {**options, "share": 0.0})
+            reach = getattr(least.error, "feasibility", None)
+            options["share"] = 0.0
+            if isinstance(reach, Deferral) and not math.isnan(reach.smallest_share):
+                # With the very least nothing is left to choose; half a percent more tells more.
+                share = math.ceil(100.0 * reach.smallest_share + 0.5) / 100.0
+                options["share"] = min(share, 1.0 - FEWEST_DECIDED)
+        return self.repair.rule(self.tally, self.question, **options)
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule; None if it cannot be made, and it has no rows if there is nothing to change."""
+        return self._attempt.rule
+
+    @property
+    def error(self) -> IsocostError | None:
+        """The error of the function that makes the rule, if it cannot be made."""
+        return self._attempt.error
+
+    @property
+    def why_not(self) -> str:
+        """The reason why there is no rule, a key; "" if there is one.
+
+        "tolerance": groups must be allowed to differ; "decisions": so, or decisions must be allowed
+        to change; "nobody" or "everybody": only by selecting nobody, or everybody; "share": more
+        people must be handed over; "no_share": no share is enough; "nobody_left": hardly anybody
+        would be left to decide about; "data": too few groups can be compared; "refused": an
+        argument is invalid; "unsolved": a solver failed.
+        """
+        error = self.error
+        if error is None:
+            return ""
+        if self._attempt.nobody_left:
+            return "nobody_left"
+        reach = getattr(error, "feasibility", None)
+        if isinstance(reach, Deferral):
+            return "no_share" if math.isnan(reach.smallest_share) else "share"
+        if isinstance(reach, Reconcilability) and reach.corner is not None:
+            return reach.corner.selected
+        if isinstance(error, InfeasibleError):
+            return "tolerance"
+        if isinstance(error, UsageError):
+            changes = error.problems[0].name in ("decisions", "coarsen")
+            return "decisions" if changes else "refused"
+        return "data" if isinstance(error, DataError) else "unsolved"
+
+    @cached_property
+    def possible_with(self) -> dict[str, float]:
+        """The setting with which the repair can be made and changes something; {} if there is none.
+
+        It was tried.
+        """
+        if self.why_not in ("", *NEVER):
+            return {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", IsocostWarning)
+                closest = self._rule(infeasible="closest")
+        except IsocostError:
+            return {}
+        if not closest.rows:
+            return {}
+        if self.why_not == "share":
+            name, value = "share", max(closest.promise.handed_over.values(), default=math.nan)
+        else:
+            name, value = "tolerance", max(closest.promise.equal.values())
+        value = float(round_up(value))
+        trial = self.but(**{name: value})
+        return {name: value} if trial.rule is not None and trial.rule.rows else {}
+
+    def but(self, **changes: Any) -> Offer:
+        """The same repair with other options, or with other fields of the question."""
+        own = {option.name for option in self.repair.options}
+        options = {name: value for name, value in changes.items() if name in own}
+        others = {name: value for name, value in changes.items() if name not in own}
+        question = self.question.but(**others)
+        return Offer(self.name, self.tally, question, {**self.options, **options})
+
+    @property
+    def better_scores(self) -> dict[Group, float]:
+        """The groups whose scores would have to cost less, and at most how much."""
+        reach = getattr(self.error, "feasibility", None)
+        if not isinstance(reach, Feasibility):
+            return {}
+        most = reach.required_cost + reach.tolerance
+        return {group: most for group, cost in reach.costs.items() if cost > most}
+
+    @property
+    def said(self) -> str:
+        """The reason why there is no rule, and what would make it possible; "" if there is one."""
+        if not self.why_not:
+            return ""
+        problem = self.error.problems[0] if self.error is not None else None
+        why = fill(
+            SENTENCES[f"why_{self.why_not}"],
+            title=self.repair.title,
+            problem="" if problem is None else f"{problem.name} {problem.rule}",
+            tolerance=f"{self.question.tolerance:g}",
+            threshold=f"{self.question.threshold:g}",
+        )
+        hint = fill(SENTENCES["possible_with_none"])
+        for name, value in self.possible_with.items():
+            own = "_of_rates" if name == "tolerance" and self.repair.goal == "rates" else ""
+            python = f"ic.{self.repair.function}(tally, tolerance={value:g})"
+            shell = f"isocost fit --method {self.name} --tolerance {value:g}"
+            fields = {"value": f"{value:g}", "way": spoken(python, shell)}
+            hint = fill(SENTENCES[f"possible_with_{name}{own}"], **fields)
+        return plain([*why, *([] if self.why_not in NEVER else hint)])
+
+    @property
+    def needs_coin(self) -> bool:
+        """True if a coin decides about somebody's score."""
+        return self.rule is not None and self.rule.promise.coin
+
+    @property
+    def needs_group(self) -> bool:
+        """True if the group must be known when a decision is made."""
+        return True
+
+    @cached_property
+    def doubt(self) -> str:
+        """The reason why the data do not support the repair, a key; "" if they do."""
+        rule, tolerance = self.rule, self.question.tolerance
+        if rule is None and self.repair.goal == "cost" and self.why_not != "data":
+            # What cannot be established is not called infeasible.
+            limit = {"cost": tolerance}
+            fitted = fitted_groups(self.tally, self.question.min_group)
+            promise = Promise(limit, limit, True, False)
+            return doubt_of(self.tally.select(fitted), promise, self.question)
+        if rule is None or not rule.rows:
+            return ""
+        return doubt_of(self.tally.select(rule.fitted), rule.promise, self.question)
+
+    @cached_property
+    def compared(self) -> Compared:
+        """What the rule does to the people it is made from."""
+        return compared(self.tally, self.made(), self.question)
+
+    @property
+    def groups(self) -> dict[Group, Changed]:
+        """Each group before and after; empty if there is no rule."""
+        if self.rule is None:
+            return {}
+        before = unrepaired(self.tally, self.question).audit.groups
+        after = self.compared
+        return {
+            group: Changed(before[group].values, after.audit.groups[group].values, changes)
+            for group, changes in after.by_group.items()
+        }
+
+    @cached_property
+    def unseen(self) -> Unseen | None:
+        """What the rule does to people not seen; None if there is none, or nothing to change."""
+        if self.rule is None or not self.rule.rows:
+            return None
+        remakes = self.question.remakes
+        if remakes is None:
+            # Linear programs and many groups take long.
+            most = REMAKES if self.rule.cost is not None else 30
+            remakes = max(LEAST_REMAKES, min(most, 8 * most // len(self.rule.groups)))
+        asked = self.question.but(remakes=remakes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IsocostWarning)
+            return unseen(self.tally, self.rule, question=asked, progress=self.progress)
+
+    @cached_property
+    def uninformative(self) -> bool:
+        """True if the repair takes away what scores told.
+
+        The same decision for everybody would be right more often; calibrated scores of a group cost
+        as much as its base rate for everybody; or those who matter are handed over.
+        """
+        rule = self.rule
+        if rule is None or not rule.rows:
+            return False
+        if any(isinstance(one, DeferralWarning) for one in self._attempt.told):
+            return True
+        now = audit(self.tally, question=self.question.but(confidence=None))
+        after, base_rate = self.compared.audit, now.overall.base_rate
+        same_for_all = max(base_rate, 1.0 - base_rate) - CLOSE
+        if after.overall.accuracy < same_for_all <= now.overall.accuracy:
+            return True
+        lost = set(after.feasibility.uninformative) - set(now.feasibility.uninformative)
+        return rule.promise.calibrated and bool(lost)
+
+    @property
+    def standing(self) -> str:
+        """The first thing that speaks against it, a key; "fit" if nothing does."""
+        if self.rule is None:
+            return self.doubt or "infeasible"
+        outlook = self.unseen
+        if outlook is None:
+            return "equal"
+        if self.doubt:
+            return self.doubt
+        if not outlook.goal.unrepaired > outlook.goal.expected + SLACK:
+            return "unhelpful"
+        return "uninformative" if self.uninformative else "fit"
+
+    def made(self, warn: bool = False) -> Rule:
+        """The rule; raises the error of the function that makes it, and repeats its warnings."""
+        for one in self._attempt.told if warn else ():
+            warnings.warn(one, stacklevel=2)
+        if self._attempt.error is not None:
+            raise self._attempt.error
+        return cast("Rule", self._attempt.rule)
+
+    def advised(self, warn: bool = False) -> Rule:
+        """The rule, unless it is not supported by the data, or not expected to help new people.
+
+        Raises :class:`isocost.NotAdvisedError`, or the error of the function that makes it.
+        """
+        if self.doubt:
+            rule = self.rule
+            limit = {"cost": self.question.tolerance}
+            promise = Promise(limit, limit) if rule is None else rule.promise
+            raise not_advised(
+                "must be supported by the data", doubt_text(self.doubt, promise), self.doubt
+            )
+        return self.made(warn)
+
+
+def not_advised(rule: str, doubt: str, reason: str) -> NotAdvisedError:
+    """The error for a repair that can be made but should not be."""
+    step = plain(fill(SENTENCES[f"doubt_{reason}_next"]))
+    step += spoken("", "; or pass --anyway")
+    return NotAdvisedError(Problem("repair", rule, doubt, step))
+
+
+class Offers(Mapping[str, Offer]):
+    """Every repair for a question, by name.
+
+    Any repair can be asked for by name.  The list leaves out those that take a linear program if
+    there are more than :data:`MOST_PROGRAMS` groups.
+    """
+
+    def __init__(self, tally: Tally, question: Question, progress: Report | None = None) -> None:
+        self.tally, self.question, self.progress = tally, question, progress
+        self._made: dict[str, Offer] = {}
+
+    def __getitem__(self, name: str) -> Offer:
+        if name not in self._made:
+            if name not in REPAIRS:
+                raise KeyError(name)
+            listed = list(self)
+            place = listed.index(name) if name in listed else 0
+            share = self.progress and partial(_part_of, self.progress, place, len(listed))
+            self._made[name] = Offer(name, self.tally, self.question, progress=share)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        many = len(self.tally.groups) > MOST_PROGRAMS
+        return iter([n for n, repair in REPAIRS.items() if repair.goal == "cost" or not many])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _part_of(progress: Report, place: int, count: int, share: float, rows: int | None) -> None:
+    """Report the share of one of several tasks as that of all of them."""
+    progress((place + share) / count, rows)
