@@ -43,7 +43,7 @@ function computedRule({ words }, tally, { cost, tolerance }) {
   const rule = withhold(tally, { cost, tolerance });
   if (rule) return { rule };
   const smallest = roundUp(feasibility(tally, cost, tolerance).smallest_tolerance);
-  const isPossible = withhold(tally, { cost, tolerance: Number(smallest) })?.rows.length > 0;
+  const isPossible = (withhold(tally, { cost, tolerance: Number(smallest) })?.rows.length ?? 0) > 0;
   const hint = isPossible ? fill(words.possible_with_tolerance, { value: general(Number(smallest)) }) : fill(words.possible_with_none);
   const why = fill(words.why_tolerance, { title: words.methods.withhold.label, tolerance: general(tolerance) });
   return { rule: null, why: plainText([...why, ...hint]) };

@@ -212,7 +212,7 @@ function sharesOf({ f, words, spoken, judgement }) {
 /** The tiles, in the order of the verdict.
  * @param {any} results @param {Record<string, any>} fields */
 function keysOf(results, fields) {
-  const { m, n, words, spoken, own, ofCost, verdict, figures, chosen } = results;
+  const { m, n, words, spoken, ofCost, verdict, figures, chosen } = results;
   const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = isKnown ? ofCost.disparity.map(figures.bare) : [];
   const { level } = fields;
