@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -329,7 +330,8 @@ def test_commands(tmp_path, monkeypatch):
         ["apply", "rule.json", "rows.csv", "--id", "id", "-o", "out.csv"],
         ["watch", "rule.json", "rows.csv"],
     ):
-        result = CliRunner().invoke(app, command)
+        # In a context of its own: a command sets the language of messages for all that follows.
+        result = copy_context().run(CliRunner().invoke, app, command)
         assert result.exit_code in ((0, 1) if command[0] == "watch" else (0,)), result.output
     rule = ic.Rule.load(tmp_path / "rule.json")
     assert set(rule.groups) - set(rule.fitted) == alike
