@@ -410,9 +410,13 @@ class Source:
             try:
                 while True:
                     try:
-                        return job.result(timeout=_PAUSE)
+                        result = job.result(timeout=_PAUSE)
                     except StillRunning:
                         progress(min(max(percentage() / 100.0, 0.0), 1.0), rows)
+                    else:
+                        # Also where the work ends before anybody asks.
+                        progress(1.0, rows)
+                        return result
             except BaseException:
                 self.connection.interrupt()
                 raise
