@@ -22,9 +22,9 @@ import numpy as np
 
 import isocost as ic
 from benchmarks.coverage import Beta, Floats, table
+from isocost.judging.unseen import NUMBERS, Yardstick
 from isocost.question import FIELDS
-from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import NUMBERS, Yardstick
+from isocost.repairs.table import REPAIRS
 
 TARGET = Path(__file__).parents[1] / "docs" / "unseen.md"
 POINTS = 20_000

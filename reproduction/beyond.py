@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from isocost.costs import as_cost
+from isocost.judging.compare import compare
+from isocost.judging.offers import Compared
 from isocost.measures.feasibility import feasibility
 from isocost.measures.rates import group_costs
-from isocost.repairs.compare import compare
-from isocost.repairs.offers import Compared
 from isocost.tallies import Tally
 from reproduction.people import Column, People, Split
 from reproduction.study import HEALTH, REPAIRS, Experiment, Study, fit_rules

@@ -21,7 +21,7 @@ from isocost.measures import rates
 from isocost.measures.feasibility import feasibility
 from isocost.measures.table import MEASURES
 from isocost.question import Question
-from isocost.repairs import registry
+from isocost.repairs.table import REPAIRS as KNOWN
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from reproduction.people import EVALUATION, POSTPROCESSING, People, Split
@@ -100,7 +100,7 @@ REPAIRS: Mapping[str, Mapping[str, Any]] = {
 
 def repaired_by(name: str, tally: Tally, cost: str) -> Rule:
     """The rule of one of :data:`REPAIRS`, whether or not the data support it."""
-    return registry.REPAIRS[name].rule(tally, Question(cost), **REPAIRS[name])
+    return KNOWN[name].rule(tally, Question(cost), **REPAIRS[name])
 
 
 PAPER_REPAIRS = ("withhold", "odds")

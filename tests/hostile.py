@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.grid import Grid
+from isocost.page.payload import payload
+from isocost.page.repair_tables import compact
 from isocost.plots import (
     ChangeDisplay,
     MeasuresDisplay,
@@ -18,8 +20,6 @@ from isocost.plots import (
     PredictiveValuesDisplay,
     ReliabilityDisplay,
 )
-from isocost.reports.payload import payload
-from isocost.reports.repair_tables import compact
 
 
 def nested(depth):

@@ -24,7 +24,7 @@ SERVER.set_forkserver_preload(
         "narwhals._duckdb.dataframe",
         "scipy.optimize",
         "scipy.stats",
-        "isocost.reports.report",
+        "isocost.page.report",
     ]
 )
 

@@ -114,8 +114,8 @@ def test_a_wrong_command_is_named_with_one_like_it(capsys):
 @pytest.mark.parametrize(
     ("arguments", "unused"),
     [
-        ("--help", ("measures", "repairs.registry", "engines.files", "reports", "plots", "learn")),
-        ("audit data.csv", ("reports", "repairs.compare", "repairs.watch", "engines.sql")),
+        ("--help", ("measures", "repairs.table", "engines.files", "page", "plots", "learn")),
+        ("audit data.csv", ("page", "judging.compare", "judging.watch", "engines.sql")),
     ],
 )
 def test_a_command_loads_only_what_it_uses(arguments, unused):

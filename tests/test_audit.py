@@ -7,7 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.measures.audit import _short
+from isocost.judging.audit import _short
 from tests.conftest import DATA, measured, sample
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.offers import changes, gini
+from isocost.judging.offers import changes, gini
 from isocost.rules import Row
 from tests.conftest import measured, sample
 

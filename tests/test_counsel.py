@@ -10,8 +10,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.counsel import reason_on
-from isocost.repairs.offers import Offer
+from isocost.judging.offers import Offer
+from isocost.repairs.base import reason_on
 from isocost.rules import Promise
 from isocost.verdict.judgement import Findings, judge
 from tests.processes import run

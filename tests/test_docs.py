@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.table import REPAIRS
 from isocost.verdict.judgement import ANSWERS, QUESTIONS
 
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.reports.terminal import (
+from isocost.page.terminal import (
     CHARACTERS,
     MOST_BARS,
     Canvas,

@@ -8,8 +8,8 @@ import isocost as ic
 from isocost.cli.app import main
 from isocost.errors import UNSET, setting, speaking, spoken
 from isocost.examples import compas, compas_csv
+from isocost.page.server import PAGE
 from isocost.readings import SHELL
-from isocost.reports.server import PAGE
 
 IN_PYTHON = re.compile(
     r"(?<![-\w])[a-z_]{2,}=(?=[\"'\[({\d.T]|\W|$)|\bic\.|\bisocost\.[a-z]|\btally\.|True|None"

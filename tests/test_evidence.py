@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.measures.evidence import (
+from isocost.judging.evidence import (
     BANDS,
     EFFECTS,
     WATCHABLE,

@@ -86,7 +86,7 @@ USUAL = """
 import json, re
 import isocost as ic
 from isocost.examples import compas, compas_rows
-from isocost.reports.report import report_html
+from isocost.page.report import report_html
 
 def data_of(html):
     pattern = r'<script[^>]*type="application/json"[^>]*>(.*?)</script>'
@@ -102,7 +102,7 @@ def refusal(function, argument):
 MEASURE = """
 import warnings
 from isocost import metrics
-from isocost.measures.evidence import WATCHABLE
+from isocost.judging.evidence import WATCHABLE
 
 a = ic.audit(compas(), "fpr")
 white = a.groups["Caucasian"]

@@ -25,7 +25,7 @@ from isocost.repairs.hand_over import DeferralProgram, assigned
 from isocost.repairs.lp import ScoreLevels, score_levels
 from isocost.repairs.review import explained
 from isocost.rules import Row
-from isocost.verdict.sentences import round_up
+from isocost.tables import round_up
 from tests.conftest import sample
 
 

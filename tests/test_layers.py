@@ -18,15 +18,16 @@ LAYERS = [
     {"tallies"},
     {"question"},
     {"rules"},
-    {"verdict"},
     {"measures"},
     {"metrics"},
+    {"verdict"},
     {"repairs"},
+    {"judging"},
     {"engines"},
     {"examples"},
     {"learn"},
     {"plots"},
-    {"reports"},
+    {"page"},
     {"mlflow"},
     {"cli"},
     {"__main__"},
@@ -37,13 +38,15 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "derived", "calibration", "measure", "table", "rates", "feasibility",
-        "intervals", "evidence", "audit", "bounds",
+        "derived", "calibration", "measure", "table", "rates", "feasibility", "intervals", "bounds",
     ],
     "repairs": [
-        "counsel", "withhold", "recalibrate", "composition", "pools", "coarsen", "odds",
-        "population", "lp", "reconcile", "review", "hand_over", "registry", "unseen", "offers",
-        "compare", "frontier", "planning", "watch",
+        "base", "withhold", "recalibrate", "composition", "pools", "coarsen", "odds", "lp",
+        "reconcile", "review", "hand_over", "table",
+    ],
+    "judging": [
+        "audit", "evidence", "population", "unseen", "offers", "compare", "frontier", "plan",
+        "watch",
     ],
     "engines": [
         "columns", "arrays", "frames", "dispatch", "dialects", "sql", "kinds", "files", "look",
@@ -53,7 +56,7 @@ ORDERS = {
         "inputs", "calibrator", "postprocess", "scorers", "program", "trained",
     ],
     "plots": ["display", "measures", "plane", "repairs"],
-    "reports": [
+    "page": [
         "assets", "facts", "payload", "repair_tables", "layouts", "report",
         "beside", "verify", "terminal", "server",
     ],
@@ -68,7 +71,6 @@ DOORS = {
     ("rules", "engines"),
     ("rules", "repairs"),
     ("tallies", "engines"),
-    ("measures", "repairs"),
 }
 
 
@@ -166,10 +168,10 @@ def test_modules_import_what_stands_before_them(package):
 def test_the_check_sees_a_module_that_is_not_before(tmp_path):
     bad = tmp_path / "bad.py"
     bad.write_text(
-        "from isocost.measures import rates\nfrom isocost.measures.audit import audit\n"
+        "from isocost.measures import rates\nfrom isocost.measures.intervals import interval\n"
         "def f():\n    from isocost.measures import bounds\n"
     )
-    assert siblings(bad, "measures") == {"rates", "audit"}
+    assert siblings(bad, "measures") == {"rates", "intervals"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -11,8 +11,8 @@ import isocost as ic
 from isocost.cli.app import main
 from isocost.cli.options import Side
 from isocost.examples import compas
-from isocost.reports.layouts import SIDES, page_layouts
-from isocost.reports.payload import payload, undecided
+from isocost.page.layouts import SIDES, page_layouts
+from isocost.page.payload import payload, undecided
 
 SEXES, RACES = ("female", "male", "?"), ("Black", "White", "Other")
 

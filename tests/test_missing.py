@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import isocost as ic
+from isocost.page.report import report_html
 from isocost.plots import PlaneDisplay
-from isocost.reports.report import report_html
 from tests import processes
 from tests.lazy_frames import KINDS, SPARK_AND_PANDAS, as_lazy, session_of
 

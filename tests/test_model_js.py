@@ -21,11 +21,11 @@ from isocost.cells import (
 from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.groups import to_json
+from isocost.judging.offers import changes
 from isocost.measures.intervals import score_interval
-from isocost.repairs.counsel import summary_of
-from isocost.repairs.offers import changes
-from isocost.reports.payload import held_tally, payload, safe_group
-from isocost.reports.repair_tables import compact, given_repairs
+from isocost.page.payload import held_tally, payload, safe_group
+from isocost.page.repair_tables import compact, given_repairs
+from isocost.repairs.base import summary_of
 from isocost.rules import Row
 from tests.conftest import DATA, measured, sample
 

@@ -20,8 +20,8 @@ import isocost as ic
 from isocost.cli.app import app
 from isocost.errors import speaking
 from isocost.examples import compas
+from isocost.judging.offers import MOST_PROGRAMS, Offer
 from isocost.readings import SHELL
-from isocost.repairs.offers import MOST_PROGRAMS, Offer
 from isocost.tables import number_text
 from isocost.verdict.wording import commands
 

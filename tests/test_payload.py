@@ -8,7 +8,7 @@ import pytest
 import isocost as ic
 from isocost.costs import Cost
 from isocost.examples import compas
-from isocost.reports.payload import (
+from isocost.page.payload import (
     MOST_CELLS,
     held_tally,
     merged,
@@ -18,7 +18,7 @@ from isocost.reports.payload import (
     snapped,
     undecided,
 )
-from isocost.reports.repair_tables import compact
+from isocost.page.repair_tables import compact
 from tests.conftest import DATA, measured, sample
 
 

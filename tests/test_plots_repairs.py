@@ -5,8 +5,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
+from isocost.judging.offers import changes
 from isocost.measures import rates
-from isocost.repairs.offers import changes
 
 pytest.importorskip("matplotlib", reason='needs pip install "isocost[plot]"')
 from isocost.plots import ChangeDisplay, FrontierDisplay, ReconcilableDisplay

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.repairs.population import Population, chances
+from isocost.judging.population import Population, chances
 from tests.populations import TWO, drawn, drawn_rows
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.counsel import repairs
-from isocost.reports.repair_tables import lines_of
+from isocost.page.repair_tables import lines_of
+from isocost.repairs.base import repairs
 from isocost.rules import Row
 from tests.conftest import measured, sample
 

@@ -17,17 +17,17 @@ import isocost as ic
 from isocost.cli import main
 from isocost.errors import PYTHON, Problem, speaking
 from isocost.examples import compas, compas_csv, compas_rows
+from isocost.page import report as making
+from isocost.page import verify as verification
+from isocost.page.assets import charts, embedded_json, inert, page_script, policy
+from isocost.page.facts import facts, spoken_names
+from isocost.page.repair_tables import MOST_HANDED, MOST_ROWS, lines_of
+from isocost.page.report import remade
+from isocost.page.server import PAGE
 from isocost.plots.display import PALETTE
 from isocost.readings import SHELL
 from isocost.repairs.hand_over import Deferral
-from isocost.repairs.registry import Repair
-from isocost.reports import report as making
-from isocost.reports import verify as verification
-from isocost.reports.assets import charts, embedded_json, inert, page_script, policy
-from isocost.reports.facts import facts, spoken_names
-from isocost.reports.repair_tables import MOST_HANDED, MOST_ROWS, lines_of
-from isocost.reports.report import remade
-from isocost.reports.server import PAGE
+from isocost.repairs.table import Repair
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
 from tests.conftest import DATA

@@ -13,11 +13,11 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.reports.assets import MODEL, bundle
-from isocost.reports.payload import page_commands, payload
+from isocost.page.assets import MODEL, bundle
+from isocost.page.payload import page_commands, payload
 from tests.conftest import sample
 
-FOLDER = files("isocost.reports").joinpath("page", "model")
+FOLDER = files("isocost.page").joinpath("web", "model")
 
 
 def source(name):

@@ -18,8 +18,8 @@ import pytest
 from isocost.cli.page_commands import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
 from isocost.examples import compas_rows
-from isocost.reports import server
-from isocost.reports.server import ReportRequest, Session
+from isocost.page import server
+from isocost.page.server import ReportRequest, Session
 from tests.serving import ISOCOST, compas_csv, served
 from tests.test_paths import FAR, with_sheet, workbook
 
@@ -402,7 +402,7 @@ def test_wishes_are_checked(field, value):
 
 
 def test_few_reports_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("isocost.reports.server.MAX_REPORTS", 2)
+    monkeypatch.setattr("isocost.page.server.MAX_REPORTS", 2)
     path = tmp_path / "data.csv"
     path.write_text(compas_csv())
     session = Session()
@@ -487,7 +487,7 @@ def test_an_upload_does_not_outlive_a_killed_server(tmp_path, name):
 NO_DESCRIPTORS = """
 from pathlib import Path
 from isocost.cli import main
-from isocost.reports import server
+from isocost.page import server
 server.DESCRIPTORS = Path("/nowhere")
 main()
 """

@@ -13,7 +13,7 @@ from isocost import metrics
 from isocost.cells import KINDS
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.reports.report import report_html
+from isocost.page.report import report_html
 from tests.conftest import counted, measured, populations
 
 PPV = Measure("precision", "Precision", over=("fp", "tp"), adds={"tp": (1, 0, 0)})

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import isocost as ic
-import isocost.reports
+import isocost.page
 from isocost.cli import main
 from isocost.examples import compas
 from isocost.tables import csv_text, escape_markdown, frame_of, markdown_table
@@ -318,7 +318,7 @@ def test_no_group_of_a_csv_of_the_shell_is_a_formula(tmp_path, monkeypatch, caps
 def test_the_page_writes_texts_of_a_csv_alike():
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    module = Path(isocost.reports.__file__).parent.joinpath("page/app/copying.js").as_uri()
+    module = Path(isocost.page.__file__).parent.joinpath("web/app/copying.js").as_uri()
     rows = json.dumps([[text, -1.5] for text in HOSTILE])
     script = f"import {{ csvText }} from {module!r}; process.stdout.write(csvText({rows}));"
     command = ["node", "--input-type=module", "-e", script]

@@ -10,7 +10,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.unseen import NUMBERS, Yardstick
+from isocost.judging.unseen import NUMBERS, Yardstick
 from tests.populations import TWO, drawn, drawn_rows
 from tests.processes import run
 
@@ -323,7 +323,7 @@ def test_the_advice_says_whether_new_people_gain(monkeypatch):
     points = f"{100 * found.goal.expected:.1f}"
     assert re.search(rf"expected to differ by {points} points? with withholding", audit.advice)
     useless = replace(found, goal=replace(found.goal, expected=found.goal.unrepaired + 0.01))
-    monkeypatch.setattr("isocost.repairs.offers.unseen", lambda *_, **__: useless)
+    monkeypatch.setattr("isocost.judging.offers.unseen", lambda *_, **__: useless)
     audit = ic.audit(tally, "fpr")
     assert (audit.verdict.act, audit.advised.act) == (True, False)
     assert (audit.advised.helps, audit.advised.reason) == ("no", "unhelpful")
@@ -333,7 +333,7 @@ def test_the_advice_says_whether_new_people_gain(monkeypatch):
 
 
 def test_where_nothing_is_advised_nobody_asks(monkeypatch):
-    monkeypatch.setattr("isocost.repairs.offers.unseen", None)
+    monkeypatch.setattr("isocost.judging.offers.unseen", None)
     audit = ic.audit(compas(), "fpr")
     assert audit.advised is audit.verdict
     assert "accept a difference of 5.39 points" in audit.advice

@@ -12,8 +12,8 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas, compas_rows
+from isocost.judging.evidence import Claim, History, evidence
 from isocost.measures import rates
-from isocost.measures.evidence import Claim, History, evidence
 from isocost.rules import Row
 from tests.populations import SHAPES, period
 from tests.processes import run

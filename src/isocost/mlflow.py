@@ -13,8 +13,8 @@ from typing import Any, Unpack
 from isocost.checks import check_flag, short
 from isocost.errors import Problem, UsageError, require_package
 from isocost.groups import names_of
-from isocost.measures.audit import Audit, as_audit
-from isocost.reports.report import report_html
+from isocost.judging.audit import Audit, as_audit
+from isocost.page.report import report_html
 from isocost.rules import Rule, check_rule
 from isocost.tallies import DataOptions, TallyLike
 from isocost.verdict.sentences import plain

@@ -922,7 +922,7 @@ class Rule:
         >>> rule.remake(compas()) == rule
         True
         """
-        from isocost.repairs.registry import remade
+        from isocost.repairs.table import remade
 
         return remade(self, tally, advised=True)
 

@@ -34,6 +34,16 @@ def number_text(value: float, style: str = ".4f") -> str:
     return "-" if math.isnan(value) else format(value, style)
 
 
+def round_up(value: float) -> str:
+    """Four decimals, rounded up, so that the number as printed is enough."""
+    return "unknown" if math.isnan(value) else f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
+
+
+def round_down(value: float) -> str:
+    """Four decimals, rounded down."""
+    return "unknown" if math.isnan(value) else f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
+
+
 def width(text: str) -> int:
     """The width of a text in columns of a terminal."""
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
@@ -161,7 +171,7 @@ def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
     Notes
     -----
     A spreadsheet would compute a text that begins like a formula: an apostrophe stands before it.
-    Control characters are escaped.  ``csvText`` in ``page/app/copying.js`` does the same.
+    Control characters are escaped.  ``csvText`` in ``page/web/app/copying.js`` does the same.
 
     Examples
     --------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.reports import report
+from isocost.page import report
 from isocost.verdict.sentences import Figures
 from tests.browser.conftest import opened
 from tests.browser.test_page import settled, text

@@ -2,12 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import * as model from "./model.js";
-import { fullRule } from "../../src/isocost/reports/page/app/repairs.js";
+import { fullRule } from "../../src/isocost/page/web/app/repairs.js";
 
-/** @typedef {import("../../src/isocost/reports/page/model/tally.js").Tally} Tally */
-/** @typedef {import("../../src/isocost/reports/page/model/tally.js").Payload} Payload */
-/** @typedef {import("../../src/isocost/reports/page/model/costs.js").Cost} Cost */
-/** @typedef {import("../../src/isocost/reports/page/model/rules.js").Rule} Rule */
+/** @typedef {import("../../src/isocost/page/web/model/tally.js").Tally} Tally */
+/** @typedef {import("../../src/isocost/page/web/model/tally.js").Payload} Payload */
+/** @typedef {import("../../src/isocost/page/web/model/costs.js").Cost} Cost */
+/** @typedef {import("../../src/isocost/page/web/model/rules.js").Rule} Rule */
 
 /** @typedef {object} Question
  * @property {string} tally

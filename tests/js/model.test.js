@@ -3,8 +3,8 @@ import { test } from "node:test";
 import * as model from "./model.js";
 import { merged, tallyOf, twoGroups } from "./small.js";
 
-/** @typedef {import("../../src/isocost/reports/page/model/costs.js").Cost} Cost */
-/** @typedef {import("../../src/isocost/reports/page/model/rules.js").Rule} Rule */
+/** @typedef {import("../../src/isocost/page/web/model/costs.js").Cost} Cost */
+/** @typedef {import("../../src/isocost/page/web/model/rules.js").Rule} Rule */
 
 /** @param {number | undefined | null} found
  * @param {number} wanted */

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { feasibility, measures } from "./model.js";
-import { planeFigure } from "../../src/isocost/reports/page/app/plane.js";
-import { badness, bestPlace, boxOf, isStruck, seatsAround } from "../../src/isocost/reports/page/app/placing.js";
+import { planeFigure } from "../../src/isocost/page/web/app/plane.js";
+import { badness, bestPlace, boxOf, isStruck, seatsAround } from "../../src/isocost/page/web/app/placing.js";
 import { tallyOf, twoGroups } from "./small.js";
 
 const LOOK = { colors: ["#1", "#2"], shapes: ["circle", "square"], ink: "i", muted: "m", line: "l", alert: "red" };
 const SIZE = { width: 600, height: 400 };
 
-/** @returns {import("../../src/isocost/reports/page/app/placing.js").Crowd} */
+/** @returns {import("../../src/isocost/page/web/app/placing.js").Crowd} */
 function empty() {
   return { width: 200, height: 100, marks: [], strokes: [], boxes: [] };
 }

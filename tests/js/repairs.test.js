@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { givenRule, repairsOf } from "../../src/isocost/reports/page/app/repairs.js";
+import { givenRule, repairsOf } from "../../src/isocost/page/web/app/repairs.js";
 import { twoGroups, words } from "./small.js";
 
 /** What Python gives: odds at two thresholds, coarsen for one cost and two tolerances.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commandLine, costText, jsonText } from "./model.js";
-import { general, justBelow, roundUp } from "../../src/isocost/reports/page/model/numbers.js";
+import { general, justBelow, roundUp } from "../../src/isocost/page/web/model/numbers.js";
 
 test("JSON text keeps exact numbers, and nothing that only looks like one", () => {
   const group = { exact: "9007199254740993" };

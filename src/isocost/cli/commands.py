@@ -49,8 +49,8 @@ from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED
 
 if TYPE_CHECKING:
-    from isocost.repairs.planning import Plan, RepairPlan
-    from isocost.reports.layouts import Layout
+    from isocost.judging.plan import Plan, RepairPlan
+    from isocost.page.layouts import Layout
 
 
 def audit(
@@ -92,7 +92,7 @@ def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
         selected = None if asked.selected == "above" else str(asked.selected)
         others = {"unknown": asked.unknown, "selected": selected}
     else:
-        from isocost.reports.layouts import check_layout
+        from isocost.page.layouts import check_layout
 
         check_layout(asked.layout, "--layout")
     for name, value in others.items():
@@ -110,7 +110,7 @@ def _arranged(
     asked: options.LayoutOptions,
 ) -> Layout:
     """The layout; unknown categories are matched as they are written."""
-    from isocost.reports.layouts import check_layout
+    from isocost.page.layouts import check_layout
 
     categories = {str(value): value for group in tally.groups for value in parts_of(group)}
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
@@ -140,8 +140,8 @@ def fit(
     force: options.Force = False,
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
-    from isocost.repairs.counsel import with_doubt
-    from isocost.repairs.offers import Offer, not_advised
+    from isocost.judging.offers import Offer, not_advised
+    from isocost.repairs.base import with_doubt
 
     if output is not None:
         check_target(output, force, ".json")
@@ -265,8 +265,8 @@ def plan(
     ] = 0.02,
 ) -> None:
     """Say how many people it takes to establish a difference and calibration, or for a repair."""
-    from isocost.repairs.offers import Offer
-    from isocost.repairs.planning import check_within
+    from isocost.judging.offers import Offer
+    from isocost.judging.plan import check_within
 
     printing.chosen()
     result: Plan | RepairPlan

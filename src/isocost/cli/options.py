@@ -23,7 +23,7 @@ from isocost.errors import Problem, UsageError
 from isocost.question import DEFAULT, Question
 
 if TYPE_CHECKING:
-    from isocost.repairs.registry import Option
+    from isocost.repairs.table import Option
 
 in_data = partial(typer.Option, rich_help_panel="Data")
 in_measured = partial(typer.Option, rich_help_panel="What is measured")
@@ -376,14 +376,14 @@ def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
 
 def repair_names() -> tuple[str, ...]:
     """The names of all repairs."""
-    from isocost.repairs.registry import REPAIRS
+    from isocost.repairs.table import REPAIRS
 
     return tuple(REPAIRS)
 
 
 def _having(setting: str) -> dict[str, Option]:
     """The option that each repair has for a setting."""
-    from isocost.repairs.registry import REPAIRS
+    from isocost.repairs.table import REPAIRS
 
     return {
         name: option

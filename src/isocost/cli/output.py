@@ -40,13 +40,13 @@ from isocost.verdict.sentences import commands_named, plain
 
 if TYPE_CHECKING:
     from isocost.engines.files import Progress as Report
-    from isocost.measures.audit import Audit
+    from isocost.judging.audit import Audit
+    from isocost.judging.compare import Comparison
+    from isocost.judging.offers import Changes
+    from isocost.judging.unseen import Unseen
+    from isocost.judging.watch import Watch
+    from isocost.page.layouts import Layout
     from isocost.question import Question
-    from isocost.repairs.compare import Comparison
-    from isocost.repairs.offers import Changes
-    from isocost.repairs.unseen import Unseen
-    from isocost.repairs.watch import Watch
-    from isocost.reports.layouts import Layout
     from isocost.rules import Rule
     from isocost.tallies import Tally
 
@@ -346,7 +346,7 @@ class Printer:
         possible = self.console.is_terminal and room >= NARROWEST
         if self.markdown or not (possible if wanted is None else wanted):
             return
-        from isocost.reports.terminal import CHARACTERS, bars_text, plane_text
+        from isocost.page.terminal import CHARACTERS, bars_text, plane_text
 
         plain = False
         try:
@@ -508,7 +508,7 @@ def show_unseen(out: Printer, outlook: Unseen) -> None:
 
 def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> None:
     """A rule, and what it is expected to do; of a long one what it does to each group."""
-    from isocost.repairs.compare import compare
+    from isocost.judging.compare import compare
 
     comparison = compare(tally, [rule], question=question)
     if not rule.rows:

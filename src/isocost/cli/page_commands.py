@@ -18,7 +18,7 @@ from isocost.readings import Reading
 from isocost.rules import Rule
 
 if TYPE_CHECKING:
-    from isocost.measures.audit import Audit
+    from isocost.judging.audit import Audit
 
 
 def report(
@@ -63,8 +63,8 @@ def report(
 
     A PDF takes a browser such as Chromium on this machine.
     """
-    from isocost.reports.payload import Origin, payload, single_text
-    from isocost.reports.report import ENDINGS
+    from isocost.page.payload import Origin, payload, single_text
+    from isocost.page.report import ENDINGS
 
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
@@ -131,7 +131,7 @@ def serve(
     ] = 30.0,
 ) -> None:
     """Open a page on this machine that makes a report of a file; nothing leaves the machine."""
-    from isocost.reports.server import serve as run
+    from isocost.page.server import serve as run
 
     try:
         size, browser = bytes_of(max_size), not no_browser

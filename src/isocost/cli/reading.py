@@ -173,7 +173,7 @@ def read_periods(
     has notes on that.
     """
     from isocost.engines.dispatch import column_names
-    from isocost.repairs.watch import deployed_columns
+    from isocost.judging.watch import deployed_columns
 
     paths = expanded_paths(names)
     loaded = {path: load_tally(path) for path in paths if is_tally_path(path)}

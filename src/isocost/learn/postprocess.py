@@ -47,6 +47,9 @@ from isocost.costs import CostLike
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
+from isocost.judging.audit import audit
+from isocost.judging.offers import Offer
+from isocost.judging.unseen import Unseen, unseen
 from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import (
     Groups,
@@ -66,16 +69,13 @@ from isocost.learn.inputs import (
     weights_of,
     without_groups,
 )
-from isocost.measures.audit import audit
 from isocost.measures.feasibility import feasibility, fitted_groups
 from isocost.question import DEFAULT, Question
 from isocost.repairs import hand_over, reconcile
 from isocost.repairs.lp import Levels
-from isocost.repairs.offers import Offer
 from isocost.repairs.pools import Minimize
 from isocost.repairs.recalibrate import METHODS
-from isocost.repairs.registry import REPAIRS, Repair
-from isocost.repairs.unseen import Unseen, unseen
+from isocost.repairs.table import REPAIRS, Repair
 from isocost.rules import DEFAULT_SALT, unknown_groups
 from isocost.typing import Bools, Floats, Ints
 

@@ -48,10 +48,9 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import by_group
 from isocost.question import Question, asks
 from isocost.result import Printed, Record, Result
-from isocost.tables import columns_from, frame_of, number_text
+from isocost.tables import columns_from, frame_of, number_text, round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.sentences import round_up
 
 SLACK = 1e-12
 """Rounding error allowed in a number that meets a bound."""

@@ -20,13 +20,15 @@ from isocost.measures import rates
 from isocost.measures.rates import by_group
 from isocost.question import Question, asks
 from isocost.result import Record
+from isocost.tables import round_down, round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import MIN_LABEL
-from isocost.verdict.sentences import round_down, round_up
 
 SLACK = 1e-12
 """Rounding error allowed in comparisons of costs, as a share of the costs."""
+
+MIN_LABEL = 5
+"""Groups with fewer rows of a label are not compared: the usual least number of events."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from isocost.checks import check_kind, check_numbers, check_threshold
 from isocost.errors import require_package
 from isocost.groups import Group, group_names
-from isocost.measures.audit import Audit
+from isocost.judging.audit import Audit
 from isocost.question import check_question
 from isocost.repairs.composition import edges_of, named_rules
 from isocost.tallies import DataOptions, TallyLike, as_tally

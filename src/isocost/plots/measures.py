@@ -13,7 +13,7 @@ from isocost.cells import add_up
 from isocost.checks import check_confidence, check_kind, check_seed, check_whole, check_word
 from isocost.grid import MAX_BINS
 from isocost.groups import Group
-from isocost.measures.audit import Audit, audit
+from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
 from isocost.measures.intervals import derived_interval, mean_interval, means_of

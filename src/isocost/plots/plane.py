@@ -22,8 +22,8 @@ from isocost.checks import check_amount, check_base_rate, check_confidence, chec
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, shown_names
+from isocost.judging.audit import audit
 from isocost.measures import rates
-from isocost.measures.audit import audit
 from isocost.measures.feasibility import fitted_groups, large_groups
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (

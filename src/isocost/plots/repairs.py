@@ -13,6 +13,9 @@ from isocost.checks import check_kind, check_listed, check_word
 from isocost.costs import CostLike
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, names_of
+from isocost.judging.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
+from isocost.judging.offers import Changes, changes
+from isocost.judging.plan import RepairPlan, plan_repair
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
@@ -34,12 +37,9 @@ from isocost.plots.display import (
     write_title,
 )
 from isocost.question import DEFAULT, Question
-from isocost.repairs.counsel import titles_of
-from isocost.repairs.frontier import NUMBERS, SHARE_NUMBERS, Frontier, frontier
-from isocost.repairs.offers import Changes, changes
-from isocost.repairs.planning import RepairPlan, plan_repair
+from isocost.repairs.base import titles_of
 from isocost.repairs.reconcile import Reconcilable, reconcilable
-from isocost.repairs.registry import REPAIRS
+from isocost.repairs.table import REPAIRS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats
@@ -88,7 +88,7 @@ class FrontierDisplay(Display):
     frontiers : {name: Frontier}
         What :func:`isocost.frontier` returned.
     measures : sequence of str
-        Which numbers of :class:`isocost.repairs.compare.FrontierPoint` to show; along shares
+        Which numbers of :class:`isocost.judging.compare.FrontierPoint` to show; along shares
         handed over by default information, accuracy and rates of the decided.
 
     Attributes

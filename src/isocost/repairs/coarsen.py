@@ -23,7 +23,7 @@ from isocost.measures.calibration import Levels, levels_of
 from isocost.measures.feasibility import SLACK, Feasibility, fitted_groups, reach_of
 from isocost.measures.rates import base_rate, group_costs
 from isocost.question import Question, asks
-from isocost.repairs.counsel import closest_steps, repairs, thresholds_in
+from isocost.repairs.base import closest_steps, repairs, thresholds_in
 from isocost.repairs.pools import (
     EXACT,
     ROUNDING,
@@ -38,9 +38,9 @@ from isocost.repairs.pools import (
 )
 from isocost.repairs.withhold import not_feasible
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tables import round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import round_up
 
 NARROW = 0.1
 """The greatest width of a pool that only removes miscalibration."""

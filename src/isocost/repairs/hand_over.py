@@ -52,14 +52,14 @@ from isocost.errors import (
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.question import Question
-from isocost.repairs.counsel import repairs
+from isocost.repairs.base import repairs
 from isocost.repairs.lp import SOLVED, Levels, ScoreLevels, check_levels, score_levels, unsolved
 from isocost.repairs.review import reviewed
 from isocost.result import Record
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tables import round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
-from isocost.verdict.sentences import round_up
 
 LEAST = "least"
 

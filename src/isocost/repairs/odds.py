@@ -13,7 +13,7 @@ from isocost.groups import group_names
 from isocost.measures.rates import base_rate, mean_score
 from isocost.measures.table import MEASURES
 from isocost.question import Question
-from isocost.repairs.counsel import repairs
+from isocost.repairs.base import repairs
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
 from isocost.tallies import Tally
 from isocost.typing import Floats

@@ -38,7 +38,7 @@ from isocost.errors import DataError, Problem, UncertainWarning, UsageError, lis
 from isocost.groups import names_of
 from isocost.measures.feasibility import large_groups
 from isocost.question import DEFAULT
-from isocost.repairs.counsel import summary_of
+from isocost.repairs.base import summary_of
 from isocost.result import Record
 from isocost.rules import NARROWEST, Promise, Row, Rule
 from isocost.tallies import ColumnOptions, Tally, TallyLike, as_tally, check_tally

@@ -39,7 +39,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.measures.rates import base_rate, group_costs
 from isocost.measures.table import MEASURES, OVERALL
 from isocost.question import Question, asks
-from isocost.repairs.counsel import closest_steps, repairs, thresholds_in
+from isocost.repairs.base import closest_steps, repairs, thresholds_in
 from isocost.repairs.lp import (
     FEWEST,
     Choices,
@@ -59,10 +59,9 @@ from isocost.repairs.lp import (
 )
 from isocost.result import Record, Result
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule, reversals
-from isocost.tables import number_text
+from isocost.tables import number_text, round_down, round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.sentences import round_down, round_up
 
 
 @repairs("threshold", "equal", "tolerance")

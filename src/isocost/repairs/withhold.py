@@ -11,10 +11,10 @@ from isocost.groups import names_of
 from isocost.measures.feasibility import Feasibility, reach_of
 from isocost.measures.rates import base_rate
 from isocost.question import Question
-from isocost.repairs.counsel import closest_steps, repairs
+from isocost.repairs.base import closest_steps, repairs
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
+from isocost.tables import round_down, round_up
 from isocost.tallies import Tally
-from isocost.verdict.sentences import round_down, round_up
 
 
 def not_feasible(verdict: Feasibility, closest: list[str], least: float) -> Problem:

@@ -27,9 +27,6 @@ CALIBRATED = 0.02
 UNKNOWN = 0.05
 """While a gap above this cannot be ruled out, calibration is not known."""
 
-MIN_LABEL = 5
-"""Groups with fewer rows of a label are not compared: the usual least number of events."""
-
 SLACK = 1e-9
 """Differences below this are rounding."""
 

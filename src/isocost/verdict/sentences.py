@@ -15,6 +15,7 @@ from typing import Any
 from isocost.checks import short
 from isocost.errors import Problem, UsageError, command_text, spoken
 from isocost.readings import Command
+from isocost.tables import round_up
 
 SENTENCES = {
     "gap_fpr": (
@@ -427,16 +428,6 @@ def number(value: float, decimals: int = 3) -> str:
 def percent(value: float, decimals: int = 1) -> str:
     """A share in percent, with one decimal unless more are needed."""
     return f"{number(100 * value, decimals)}\u00a0%"
-
-
-def round_up(value: float) -> str:
-    """Four decimals, rounded up, so that the number as printed is enough."""
-    return "unknown" if math.isnan(value) else f"{math.ceil(value * 1e4 - 1e-9) / 1e4:.4f}"
-
-
-def round_down(value: float) -> str:
-    """Four decimals, rounded down."""
-    return "unknown" if math.isnan(value) else f"{math.floor(value * 1e4 + 1e-9) / 1e4:.4f}"
 
 
 CLEAR = 0.03

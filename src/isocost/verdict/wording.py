@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from isocost.checks import short
 from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
+from isocost.measures.feasibility import MIN_LABEL
 from isocost.readings import Command, Reading
-from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
+from isocost.tables import round_up
+from isocost.verdict.judgement import CALIBRATED
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
@@ -32,11 +34,10 @@ from isocost.verdict.sentences import (
     joined,
     percent,
     plain,
-    round_up,
 )
 
 if TYPE_CHECKING:
-    from isocost.measures.audit import Audit
+    from isocost.judging.audit import Audit
     from isocost.measures.feasibility import Feasibility
 
 FEW = 3

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from isocost.groups import Group, from_json, shown_names
-from isocost.measures.audit import Audit
-from isocost.repairs.registry import REPAIRS
+from isocost.judging.audit import Audit
+from isocost.repairs.table import REPAIRS
 from isocost.verdict.sentences import (
     NEUTRAL,
     SENTENCES,

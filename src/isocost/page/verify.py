@@ -24,9 +24,9 @@ from typing import Any
 from isocost.atomic import read_text
 from isocost.checks import check_path
 from isocost.errors import FileError, IsocostError, Problem
-from isocost.reports.assets import embedded_json, versions
-from isocost.reports.payload import FORMAT, VERSION
-from isocost.reports.report import remade
+from isocost.page.assets import embedded_json, versions
+from isocost.page.payload import FORMAT, VERSION
+from isocost.page.report import remade
 
 EXACT = 1e-9
 """Computers may add in another order: numbers count as equal up to this, relatively."""

@@ -28,21 +28,22 @@ from isocost.errors import (
     spoken,
 )
 from isocost.groups import Group, to_json
-from isocost.measures.audit import Audit, audit
+from isocost.judging.audit import Audit, audit
+from isocost.judging.unseen import REMAKES, Report, Unseen, unseen
 from isocost.measures.feasibility import Feasibility, fitted_groups
 from isocost.measures.rates import require_all_decided
 from isocost.question import LEAST_REMAKES, Question
-from isocost.repairs.counsel import SAME, doubt_of, doubt_text
+from isocost.repairs.base import SAME, doubt_of, doubt_text
 from isocost.repairs.hand_over import FEWEST_DECIDED, Deferral
 from isocost.repairs.reconcile import Reconcilability
-from isocost.repairs.registry import REPAIRS, Repair
-from isocost.repairs.unseen import REMAKES, Report, Unseen, unseen
+from isocost.repairs.table import REPAIRS, Repair
 from isocost.result import Record
 from isocost.rules import Promise, Rule, moved_bins
+from isocost.tables import round_up
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats
 from isocost.verdict.judgement import SLACK
-from isocost.verdict.sentences import SENTENCES, fill, plain, round_up
+from isocost.verdict.sentences import SENTENCES, fill, plain
 
 CLOSE = 0.005
 """Accuracies that are this close are the same, for whether a repair leaves anything."""

@@ -10,9 +10,9 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.measures.feasibility import large_groups
 from isocost.question import DEFAULT, Question
+from isocost.repairs.base import with_doubt
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.counsel import with_doubt
 from isocost.repairs.hand_over import KEEPS, hand_over
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
@@ -50,7 +50,7 @@ class Repair:
     title, sentence, keeps : str
         What it is called, what it does to scores, and what it promises.
     make : callable
-        The public function, made by :func:`isocost.repairs.counsel.repairs`.
+        The public function, made by :func:`isocost.repairs.base.repairs`.
     goal : {"cost", "rates"}
         What becomes equal: the cost of the question, or rates at a threshold.
     asks : tuple of str

@@ -22,8 +22,7 @@ from isocost.checks import (
 from isocost.costs import CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
-from isocost.measures.derived import GroupedPeople
-from isocost.measures.evidence import (
+from isocost.judging.evidence import (
     HANDED_OVER,
     WATCHABLE,
     Claim,
@@ -32,6 +31,7 @@ from isocost.measures.evidence import (
     claims_of,
     evidence,
 )
+from isocost.measures.derived import GroupedPeople
 from isocost.measures.intervals import Interval
 from isocost.measures.measure import Measure
 from isocost.measures.rates import disparity, measure_columns, require_all_decided
@@ -337,7 +337,7 @@ def watch(
     Notes
     -----
     Claims are tested by evidence that may be checked after every period, for any number of
-    periods; see :mod:`isocost.measures.evidence`.  Rows must be independent: somebody who comes
+    periods; see :mod:`isocost.judging.evidence`.  Rows must be independent: somebody who comes
     back in many periods counts too often.  Labels that are known only for some, such as loans that
     were granted, say nothing about the others.  With weights the evidence is approximate.
 

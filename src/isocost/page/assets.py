@@ -52,7 +52,7 @@ def bundle() -> str:
 
 def page_file(*path: str) -> str:
     """A file of the page as text."""
-    return files("isocost.reports").joinpath("page", *path).read_text(encoding="utf-8")
+    return files("isocost.page").joinpath("web", *path).read_text(encoding="utf-8")
 
 
 def filled(template: str, **values: Any) -> str:

@@ -22,22 +22,23 @@ from isocost.checks import finite_or_none
 from isocost.costs import Cost, as_cost
 from isocost.grid import TENTHS
 from isocost.groups import Group, shown_names
-from isocost.measures.audit import Audit
+from isocost.judging.audit import Audit
+from isocost.judging.offers import Compared, Offer, compared, unrepaired
+from isocost.judging.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
 from isocost.measures.bounds import bounds
 from isocost.measures.rates import require_all_decided
+from isocost.page.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
+from isocost.page.payload import safe_group, snapped, undecided
 from isocost.plots.display import PALETTE
 from isocost.question import DEFAULT
 from isocost.repairs.composition import named_rules
-from isocost.repairs.offers import Compared, Offer, compared, unrepaired
 from isocost.repairs.reconcile import ReconcilableAt, reconcilable
-from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver, handed_over
-from isocost.repairs.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
-from isocost.reports.facts import COSTS, THRESHOLD_HEADS, WORDS, spoken_names
-from isocost.reports.payload import safe_group, snapped, undecided
+from isocost.repairs.table import REPAIRS, Repair
 from isocost.rules import Rule
+from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.verdict.sentences import Figures, fill, number, percent, round_up
+from isocost.verdict.sentences import Figures, fill, number, percent
 from isocost.verdict.wording import figures_of
 
 MOST_ROWS = 2400

@@ -15,8 +15,10 @@ from isocost.checks import check_amount, check_confidence
 from isocost.costs import Cost
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of
+from isocost.judging.population import Population
+from isocost.judging.unseen import Replicates, Report, Yardstick, safe_level
 from isocost.measures.calibration import bin_noise, levels_of
-from isocost.measures.feasibility import large_groups
+from isocost.measures.feasibility import MIN_LABEL, large_groups
 from isocost.measures.intervals import (
     mean_of,
     normal_draws,
@@ -26,17 +28,15 @@ from isocost.measures.intervals import (
 )
 from isocost.measures.table import MEASURES, cost_row
 from isocost.question import DEFAULT, LEAST_REMAKES, Question, asks
+from isocost.repairs.base import titles_of
 from isocost.repairs.composition import edges_of, question_of
-from isocost.repairs.counsel import titles_of
-from isocost.repairs.population import Population
-from isocost.repairs.registry import remade
-from isocost.repairs.unseen import Replicates, Report, Yardstick, safe_level
+from isocost.repairs.table import remade
 from isocost.result import Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import columns_from, frame_of
 from isocost.tallies import Tally
 from isocost.typing import Floats
-from isocost.verdict.judgement import CALIBRATED, MIN_LABEL
+from isocost.verdict.judgement import CALIBRATED
 
 
 @dataclass(frozen=True)

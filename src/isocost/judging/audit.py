@@ -66,7 +66,7 @@ from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
 
 if TYPE_CHECKING:
-    from isocost.repairs.offers import Offers
+    from isocost.judging.offers import Offers
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -148,7 +148,7 @@ class Audit(Result):
     @cached_property
     def offers(self) -> Offers:
         """Every repair for this question, by name."""
-        from isocost.repairs.offers import Offers
+        from isocost.judging.offers import Offers
 
         return Offers(self.tally, self.question)
 

@@ -17,12 +17,12 @@ import numpy as np
 from isocost.checks import check_threshold, check_word, short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, names_of, parts_of, shown_names
-from isocost.measures.audit import Audit, audit_or_tally
-from isocost.measures.audit import audit as measure
+from isocost.judging.audit import Audit, audit_or_tally
+from isocost.judging.audit import audit as measure
 from isocost.measures.derived import GroupedPeople, People
 from isocost.measures.table import MEASURES
+from isocost.page.payload import undecided
 from isocost.question import DEFAULT
-from isocost.reports.payload import undecided
 from isocost.result import Printed, Result
 from isocost.tables import LINE, transposed
 from isocost.tallies import DataOptions, Tally, TallyLike

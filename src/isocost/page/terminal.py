@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from isocost.groups import Group, names_of
-from isocost.measures.audit import Audit
+from isocost.judging.audit import Audit
 from isocost.typing import Floats
 
 LABEL = 4

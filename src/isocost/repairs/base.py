@@ -24,9 +24,10 @@ from isocost.measures.intervals import disparity_intervals, gap_floors
 from isocost.measures.rates import base_rate, disparity, group_costs, lacking
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
+from isocost.tables import round_up
 from isocost.tallies import Tally
 from isocost.verdict.judgement import CALIBRATED, Findings, judge
-from isocost.verdict.sentences import SENTENCES, round_up
+from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import FEW
 
 if TYPE_CHECKING:

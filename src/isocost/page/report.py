@@ -26,15 +26,11 @@ from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.errors import DataError, FileError, Problem, listing, speaking
 from isocost.groups import group_names, names_of, shown_names, to_json
-from isocost.measures.audit import Audit, as_audit, audit
-from isocost.measures.feasibility import fitted_groups
+from isocost.judging.audit import Audit, as_audit, audit
+from isocost.measures.feasibility import MIN_LABEL, fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
-from isocost.plots.display import PALETTE
-from isocost.question import Question
-from isocost.readings import SHELL
-from isocost.repairs.composition import named_rules
-from isocost.reports.assets import (
+from isocost.page.assets import (
     charts,
     embedded_json,
     filled,
@@ -44,7 +40,7 @@ from isocost.reports.assets import (
     vega_script,
     versions,
 )
-from isocost.reports.facts import (
+from isocost.page.facts import (
     COSTS,
     GLOSSARY,
     HEADS,
@@ -56,8 +52,8 @@ from isocost.reports.facts import (
     row_titles,
     spoken_names,
 )
-from isocost.reports.layouts import page_layouts
-from isocost.reports.payload import (
+from isocost.page.layouts import page_layouts
+from isocost.page.payload import (
     OF_COST,
     Origin,
     cost_evidence,
@@ -70,7 +66,7 @@ from isocost.reports.payload import (
     threshold_evidence,
     undecided,
 )
-from isocost.reports.repair_tables import (
+from isocost.page.repair_tables import (
     MARKS,
     Line,
     bounds_table,
@@ -83,9 +79,13 @@ from isocost.reports.repair_tables import (
     thresholds_table,
     told_of,
 )
+from isocost.plots.display import PALETTE
+from isocost.question import Question
+from isocost.readings import SHELL
+from isocost.repairs.composition import named_rules
 from isocost.rules import Rule
 from isocost.tallies import Tally, TallyLike
-from isocost.verdict.judgement import ANSWERS, CALIBRATED, MIN_LABEL, REASONS, SLACK
+from isocost.verdict.judgement import ANSWERS, CALIBRATED, REASONS, SLACK
 from isocost.verdict.sentences import Vocabulary, plain, with_ways
 from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of, is_offered
 
@@ -127,7 +127,7 @@ def report(
         rows of a label are left out.
     cost, threshold, tolerance
         As for :func:`isocost.audit`; not with an audit, which has its own.
-    origin : isocost.reports.payload.Origin, optional
+    origin : isocost.page.payload.Origin, optional
         Where the data came from, for the table of provenance and the commands that the page offers.
     people, outcome, positive_means : str, optional
         Words for people, the positive outcome and a high score, such as "defendants",
@@ -186,7 +186,7 @@ def report_html(
     """The page of :func:`report` as text."""
     if title is not None:
         check_text("title", title)
-    step = "leave it out, or make one with isocost.reports.payload.Origin"
+    step = "leave it out, or make one with isocost.page.payload.Origin"
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})

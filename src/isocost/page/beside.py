@@ -11,13 +11,13 @@ from typing import Any
 from isocost.costs import CostLike
 from isocost.errors import DataError, Problem
 from isocost.groups import Group, shown_names
-from isocost.measures.audit import Audit, audit
+from isocost.judging.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import Interval, difference
 from isocost.measures.rates import Measures
+from isocost.page.assets import filled, page_file, policy
+from isocost.page.facts import cost_words, row_titles, spoken_names
 from isocost.question import DEFAULT, MOST_REPLICATES
-from isocost.reports.assets import filled, page_file, policy
-from isocost.reports.facts import cost_words, row_titles, spoken_names
 from isocost.tallies import Tally
 from isocost.verdict.sentences import (
     NEUTRAL,

@@ -27,14 +27,14 @@ from isocost.costs import Cost, as_cost
 from isocost.errors import DataError, Problem, setting
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, from_json, group_names
-from isocost.measures.audit import Audit
-from isocost.measures.audit import audit as measure
+from isocost.judging.audit import Audit
+from isocost.judging.audit import audit as measure
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.intervals import derived_interval, mean_interval, means_of, population_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
+from isocost.page.facts import WORDS
 from isocost.readings import Reading, System, command_line
-from isocost.reports.facts import WORDS
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints

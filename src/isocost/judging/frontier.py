@@ -14,14 +14,14 @@ from isocost.checks import check_flag, check_whole, check_word
 from isocost.costs import Cost
 from isocost.errors import DeferralWarning, InfeasibleError, setting
 from isocost.groups import Group, names_of, pairs_to_json
-from isocost.measures.audit import audit
+from isocost.judging.audit import audit
+from isocost.judging.offers import compared
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
-from isocost.repairs.offers import compared
 from isocost.repairs.pools import Minimize
-from isocost.repairs.registry import REPAIRS, Repair
 from isocost.repairs.review import explained
+from isocost.repairs.table import REPAIRS, Repair
 from isocost.result import Result
 from isocost.rules import Rule
 from isocost.tallies import Tally

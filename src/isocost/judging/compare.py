@@ -10,15 +10,15 @@ from typing import Any
 from isocost.checks import check_word
 from isocost.costs import Cost
 from isocost.groups import names_of
-from isocost.measures.audit import Audit, audit
+from isocost.judging.audit import Audit, audit
+from isocost.judging.offers import MOST_PROGRAMS, Compared, Offers, compared, unrepaired
+from isocost.judging.unseen import NUMBERS as OUTLOOKS
+from isocost.judging.unseen import Report, Unseen, is_made_from, unseen
 from isocost.measures.feasibility import fitted_groups
 from isocost.question import Question, asks
+from isocost.repairs.base import titles_of
 from isocost.repairs.composition import ORIGINAL, edges_of, named_rules, question_of
-from isocost.repairs.counsel import titles_of
-from isocost.repairs.offers import MOST_PROGRAMS, Compared, Offers, compared, unrepaired
-from isocost.repairs.registry import REPAIRS
-from isocost.repairs.unseen import NUMBERS as OUTLOOKS
-from isocost.repairs.unseen import Report, Unseen, is_made_from, unseen
+from isocost.repairs.table import REPAIRS
 from isocost.result import Printed, Record, Result
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, number_text, transposed

@@ -13,7 +13,7 @@ F_b, T_b these two in replicate b:
 
 Where a rule makes groups equal, F and F_b are both 0 and what is left are the T_b themselves.
 
-The population is that of :mod:`isocost.repairs.population`.  ``docs/unseen.md`` checks all of this
+The population is that of :mod:`isocost.judging.population`.  ``docs/unseen.md`` checks all of this
 by simulation.
 """
 
@@ -31,15 +31,15 @@ from isocost.cells import Sums
 from isocost.costs import Cost
 from isocost.errors import IsocostError, IsocostWarning
 from isocost.groups import Group
+from isocost.judging.population import Population
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
+from isocost.repairs.base import share_changed, summary_of, titles_of
 from isocost.repairs.composition import edges_of, question_of
-from isocost.repairs.counsel import share_changed, summary_of, titles_of
-from isocost.repairs.population import Population
-from isocost.repairs.registry import remade
+from isocost.repairs.table import remade
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import number_text
@@ -260,7 +260,7 @@ def unseen(
     """Say what a rule does to people other than those it was made from.
 
     The rule is made again from samples of a population that looks like the tally, and measured on
-    that population; see :mod:`isocost.repairs.unseen` for the formulas.
+    that population; see :mod:`isocost.judging.unseen` for the formulas.
 
     Parameters
     ----------

@@ -36,10 +36,10 @@ from isocost.errors import (
     speaking,
 )
 from isocost.grid import Grid, scale_named
+from isocost.page.beside import beside_html, compared
+from isocost.page.payload import Origin
+from isocost.page.report import report_html
 from isocost.question import DEFAULT
-from isocost.reports.beside import beside_html, compared
-from isocost.reports.payload import Origin
-from isocost.reports.report import report_html
 from isocost.tallies import Tally
 from isocost.verdict.sentences import Vocabulary
 
@@ -76,7 +76,7 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 @cache
 def labels() -> dict[str, str]:
     """The labels of the page's controls, by their ids."""
-    html = resources.files("isocost.reports").joinpath("page", "serve.html").read_text("utf-8")
+    html = resources.files("isocost.page").joinpath("web", "serve.html").read_text("utf-8")
     pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
     return {id: text.strip() for id, text in pairs}
 
@@ -895,7 +895,7 @@ def _reading(request: Request) -> FileReading:
 
 def _file(name: str, kind: str) -> Callable[[Request], Response]:
     """A response with one of the files that come with isocost."""
-    text = (resources.files("isocost.reports") / "page" / name).read_text(encoding="utf-8")
+    text = (resources.files("isocost.page") / "web" / name).read_text(encoding="utf-8")
 
     def answer(request: Request) -> Response:
         from starlette.responses import Response
