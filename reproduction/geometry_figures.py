@@ -23,6 +23,7 @@ from isocost.plots.display import (
     looks,
     place_labels,
     require_matplotlib,
+    sampled,
 )
 from isocost.plots.plane import PlaneDisplay, crossing, level_curve, trivial_point
 
@@ -232,10 +233,10 @@ def _write(ax: Axes, panel: Panel) -> None:
         labels.append(Label(text, point, ink, SIZE + 0.5, prefer=prefer, math=True))
     labels += _level_labels(panel)
     labels += _line_labels(panel)
-    marks = [np.linspace(0.0, 1.0, 60)[:, None] * trivial_point(mu) for mu in BASE_RATES]
-    marks += [np.linspace(0.0, 1.0, 60)[:, None] * [1.0, -1.0] + [0.0, 1.0]]
+    marks = [sampled((0.0, 0.0), trivial_point(mu), 60) for mu in BASE_RATES]
+    marks += [sampled((0.0, 1.0), (1.0, 0.0), 60)]
     marks += [np.asarray(line.get_xydata()) for line in ax.lines]
-    place_labels(ax, labels, np.vstack(marks), np.full(sum(map(len, marks)), 0.6))
+    place_labels(ax, labels, [(points, 0.6) for points in marks])
 
 
 def _level_labels(panel: Panel) -> list[Label]:

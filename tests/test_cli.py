@@ -17,10 +17,9 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli import commands, options
+from isocost.cli import commands
 from isocost.cli.options import expanded
 from isocost.examples import compas, compas_rows
-from isocost.repairs.recalibrate import METHODS
 from isocost.rules import Row
 from tests import processes
 from tests.processes import ISOCOST
@@ -776,7 +775,3 @@ def test_bounds_say_what_cannot_both_be_equal(folder):
     assert found["format"] == "isocost-bounds"
     assert len(found["pairs"]) == 3
     assert found["ratio"]["lower"] == "Caucasian"
-
-
-def test_the_maps_on_the_command_line_are_those_of_recalibrate():
-    assert tuple(options._Map) == METHODS

@@ -269,6 +269,20 @@ def test_a_file_format(tree, rule_file):
     assert (tree.folder / "again.psv").read_text() == (tree.folder / "repaired.psv").read_text()
 
 
+def test_a_command(tree):
+    assert "No such command 'shares'" in tree.isocost("shares", "compas.json", code=2)
+    tree.add(block_of("Add a command"))
+    tree.script("from isocost.examples import compas\ncompas().save('compas.json')")
+    assert "Caucasian         39.4%" in tree.isocost("shares", "compas.json")
+    (tree.folder / "isocost.toml").write_text("[shares]\ndigits = 3\n")
+    told = tree.isocost("shares", "compas.json", "--drop-group", "Caucasian")
+    assert "African-American  51.434%" in told
+    assert told.endswith("isocost.toml sets --digits.\n")
+    refused = tree.isocost("shares", "compas.json", "--digits", "-1", code=2)
+    assert "Invalid value for '--digits'" in refused
+    assert "shares      Print the share of positives in each group.\n" in tree.isocost("--help")
+
+
 def test_a_sentence(tree):
     tree.add(block_of("Add a sentence"))
     tree.script(USUAL + SENTENCE)

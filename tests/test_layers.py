@@ -60,10 +60,7 @@ ORDERS = {
         "assets", "facts", "payload", "repair_tables", "layouts", "report",
         "beside", "verify", "terminal", "server",
     ],
-    "cli": [
-        "options", "output", "reading", "config", "commands", "page_commands", "doctor",
-        "app",
-    ],
+    "cli": ["options", "output", "reading", "commands", "doctor", "app"],
 }  # fmt: skip
 
 # Where a method must reach down, it does so inside a function, and is named here.

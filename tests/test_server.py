@@ -15,7 +15,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from isocost.cli.page_commands import bytes_of
+from isocost.cli.commands import bytes_of
 from isocost.errors import FileError, MissingDependencyError, UsageError
 from isocost.examples import compas_rows
 from isocost.page import server

@@ -1,56 +1,107 @@
-"""The commands, and what they have in common: errors and exit codes.
+"""The command line: the table of commands, options kept in a file, errors and exit codes.
 
 Exit codes: 0 done; 1 infeasible, not advised, a disparity above --fail-above, or an alarm of
 watch; 2 bad usage or bad data; 70 a defect of isocost itself; 130 interrupted by Ctrl-C, 143 by
 SIGTERM.
+
+A file, isocost.toml or the table [tool.isocost] of pyproject.toml, holds options of any command by
+their names, such as ``cost = "fpr"`` or ``group = ["race", "sex"]``; a table with the name of a
+command holds those of that command alone.  The command line wins over the file.  What replaces
+files or overrides advice is not read from one.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import signal
 import sys
 import threading
+import tomllib
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from isocost import __version__
-from isocost.cli.commands import (
-    apply,
-    audit,
-    bounds,
-    compare,
-    fit,
-    look,
-    plan,
-    recalibrate,
-    sql,
-    tally,
-    watch,
-)
-from isocost.cli.config import defaults_for, options_of
+from isocost.atomic import read_text
+from isocost.cli import commands
 from isocost.cli.doctor import doctor
 from isocost.cli.options import expanded
-from isocost.cli.output import complain, remember_typed, standard_streams
-from isocost.cli.page_commands import demo, report, serve, verify
+from isocost.cli.output import complain, say, standard_streams, typed
 from isocost.errors import (
+    FileError,
     InfeasibleError,
     IsocostError,
     IsocostWarning,
     NotAdvisedError,
     Problem,
+    UsageError,
+    listing,
     speaking,
 )
 from isocost.readings import SHELL
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A command: its function, a line to try, and the page about it.
+
+    If ``configured``, it reads data, and so a file of options.
+    """
+
+    function: Callable[..., Any]
+    example: str
+    page: str
+    configured: bool = True
+
+
+SECTIONS = {
+    "Look and measure": (
+        Entry(commands.look, "look data.csv", "docs/data.md"),
+        Entry(commands.audit, "audit data.csv --cost fpr", "docs/measures.md"),
+        Entry(commands.plan, "plan data.csv --detect 0.05", "docs/repairs.md"),
+        Entry(commands.bounds, "bounds data.csv", "docs/measures.md"),
+        Entry(commands.tally, "tally data.csv -o day1.json", "docs/files.md"),
+    ),
+    "Repair": (
+        Entry(
+            commands.recalibrate, "recalibrate data.csv -o calibrated.json", "docs/scikit-learn.md"
+        ),
+        Entry(
+            commands.fit,
+            "fit data.csv --cost fpr --tolerance 0.06 -o rule.json",
+            "docs/repairs.md",
+        ),
+        Entry(commands.compare, "compare data.csv rule.json", "docs/repairs.md"),
+        Entry(
+            commands.apply, "apply rule.json data.csv --id id -o repaired.csv", "docs/repairs.md"
+        ),
+    ),
+    "Deploy": (
+        Entry(commands.sql, "sql rule.json --id id --dialect bigquery", "docs/sql.md"),
+        Entry(commands.watch, "watch rule.json day1.json", "docs/monitoring.md"),
+    ),
+    "Show": (
+        Entry(commands.report, "report data.csv -o report.html", "README.md"),
+        Entry(commands.verify, "verify report.html", "README.md", configured=False),
+        Entry(commands.serve, "serve data.csv", "README.md"),
+    ),
+    "About isocost": (
+        Entry(commands.demo, "demo --data", "README.md", configured=False),
+        Entry(doctor, "doctor", "docs/command-line.md", configured=False),
+    ),
+}
+"""The list of commands."""
+
+COMMANDS = {entry.function.__name__: entry for rows in SECTIONS.values() for entry in rows}
 
 
 class _Group(TyperGroup):
@@ -68,14 +119,14 @@ class _Group(TyperGroup):
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            text = inspect.cleandoc(COMMANDS[name].function.__doc__ or "").split("\n\n")[0]
+        del ctx
+        for section, entries in SECTIONS.items():
+            functions = [entry.function for entry in entries]
+            texts = [inspect.cleandoc(f.__doc__ or "").split("\n\n")[0] for f in functions]
             # The same width in all sections, so that they line up.
-            sections.setdefault(COMMANDS[name].section, []).append((f"{name:<11}", text))
-        for section, rows in sections.items():
+            names = [f"{function.__name__:<11}" for function in functions]
             with formatter.section(section):
-                formatter.write_dl(rows)
+                formatter.write_dl(list(zip(names, texts, strict=True)))
 
 
 class _Command(TyperCommand):
@@ -98,7 +149,7 @@ class _Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         del ctx
         entry = COMMANDS[self.name or ""]
-        for title, text in (("Example", entry.example), ("More", entry.page)):
+        for title, text in (("Example", f"isocost {entry.example}"), ("More", entry.page)):
             with formatter.section(title):
                 # Not wrapped, so that the line can be copied.
                 formatter.write(f"{'':>{formatter.current_indent}}{text}\n")
@@ -124,80 +175,124 @@ ANYWHERE = ("--debug", "--no-color")
 INTERRUPTED = 128 + signal.SIGINT
 
 
-class _InterruptedError(Exception):
-    """Ctrl-C or SIGTERM, under a name that typer does not turn into exit code 1."""
+# Options kept in a file
 
+OWN, SHARED = "isocost.toml", "pyproject.toml"
+"""The files that are found in the working directory by themselves; the first wins."""
 
-@dataclass(frozen=True)
-class Entry:
-    """A command: where it stands in the list, a line to try, and the page about it."""
-
-    function: Callable[..., Any]
-    section: str
-    example: str
-    page: str
-
-
-_MEASURE, _REPAIR, _DEPLOY = "Look and measure", "Repair", "Deploy"
-_SHOW, _ABOUT = "Show", "About isocost"
-
-COMMANDS = {
-    entry.function.__name__: entry
-    for entry in (
-        Entry(look, _MEASURE, "isocost look data.csv", "docs/data.md"),
-        Entry(audit, _MEASURE, "isocost audit data.csv --cost fpr", "docs/measures.md"),
-        Entry(plan, _MEASURE, "isocost plan data.csv --detect 0.05", "docs/repairs.md"),
-        Entry(bounds, _MEASURE, "isocost bounds data.csv", "docs/measures.md"),
-        Entry(tally, _MEASURE, "isocost tally data.csv -o day1.json", "docs/files.md"),
-        Entry(
-            recalibrate,
-            _REPAIR,
-            "isocost recalibrate data.csv -o calibrated.json",
-            "docs/scikit-learn.md",
-        ),
-        Entry(
-            fit,
-            _REPAIR,
-            "isocost fit data.csv --cost fpr --tolerance 0.06 -o rule.json",
-            "docs/repairs.md",
-        ),
-        Entry(compare, _REPAIR, "isocost compare data.csv rule.json", "docs/repairs.md"),
-        Entry(
-            apply,
-            _REPAIR,
-            "isocost apply rule.json data.csv --id id -o repaired.csv",
-            "docs/repairs.md",
-        ),
-        Entry(sql, _DEPLOY, "isocost sql rule.json --id id --dialect bigquery", "docs/sql.md"),
-        Entry(watch, _DEPLOY, "isocost watch rule.json day1.json", "docs/monitoring.md"),
-        Entry(report, _SHOW, "isocost report data.csv -o report.html", "README.md"),
-        Entry(verify, _SHOW, "isocost verify report.html", "README.md"),
-        Entry(serve, _SHOW, "isocost serve data.csv", "README.md"),
-        Entry(demo, _ABOUT, "isocost demo --data", "README.md"),
-        Entry(doctor, _ABOUT, "isocost doctor", "docs/command-line.md"),
-    )
-}
-"""Every command, in the order of the list."""
-
-_WITHOUT_FILE = ("demo", "doctor", "verify")
-"""Commands that read no data, and so no file of options."""
+NEVER = ("config", "output", "force", "anyway")
+"""Options that are given on the command line or not at all."""
 
 
 @functools.cache
 def _options() -> dict[str, set[str]]:
     """The options that a file may hold, by command."""
     return {
-        name: options_of(expanded(entry.function))
+        name: {
+            parameter.name
+            for parameter in inspect.signature(expanded(entry.function)).parameters.values()
+            # The others are arguments such as the data.
+            if any(type(one).__name__ == "OptionInfo" for one in get_args(parameter.annotation))
+            and parameter.name not in NEVER
+        }
         for name, entry in COMMANDS.items()
-        if name not in _WITHOUT_FILE
+        if entry.configured
     }
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Take the options of a file as defaults, before the others are read."""
-    if not context.resilient_parsing:
-        context.default_map = defaults_for(context, path, _options)
+    if context.resilient_parsing:
+        return path
+    file, table = (path, _table(path)) if path is not None else _found()
+    if file is None:
+        return path
+    known, command = _options(), context.info_name or ""
+    _check_keys(file, table, known)
+    # Keys of all commands, and then those of this one, which win; recalibrate is also an option.
+    keys = {key: one for key, one in table.items() if key not in known or not isinstance(one, dict)}
+    own = table.get(command)
+    keys |= own if isinstance(own, dict) else {}
+    context.default_map = {
+        name: _checked(file, name, value, context)
+        for key, value in keys.items()
+        if (name := key.replace("-", "_")) in known[command]
+    }
+    if context.default_map and path is None:
+        say(f"{file.name} sets {', '.join(map(_option, context.default_map))}.", error=True)
     return path
+
+
+def _found() -> tuple[Path | None, dict[str, Any]]:
+    own, shared = Path(OWN), Path(SHARED)
+    if own.is_file():
+        return own, _table(own)
+    # A project's file is not ours to complain about unless it speaks of isocost.
+    if shared.is_file() and "tool.isocost" in read_text(shared):
+        return shared, _table(shared)
+    return None, {}
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        step = 'write lines such as cost = "fpr"'
+        raise FileError(Problem(str(path), "must be TOML", str(error), step)) from error
+    if path.name != SHARED:
+        return content
+    tool = content.get("tool", {})
+    table = tool.get("isocost", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        rule, step = "must have a table", "begin it with the line [tool.isocost]"
+        raise UsageError(Problem(f"{path}: tool.isocost", rule, repr(table), step))
+    return table
+
+
+def _check_keys(file: Path, table: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
+    """Raise for a key that no command knows; those of other commands are fine."""
+    every = {name for options in known.values() for name in options}
+    _check_known(file, (key for key in table if key not in known), every)
+    for command, options in known.items():
+        own = table.get(command, {})
+        if command in table and not isinstance(own, dict) and command not in every:
+            rule, step = "must be a table, as the name of a command", f"write [{command}] above it"
+            raise UsageError(Problem(f"{file}: {command}", rule, repr(own), step))
+        if isinstance(own, dict):
+            _check_known(file, own, options, f"{command}.")
+
+
+def _check_known(file: Path, keys: Iterable[str], known: set[str], prefix: str = "") -> None:
+    for key in keys:
+        name = key.replace("-", "_")
+        if name in NEVER:
+            rule, step = "must be given on the command line", f"remove it, and pass {_option(name)}"
+            raise UsageError(Problem(f"{file}: {prefix}{key}", rule, "in a file", step))
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            step = f"did you mean {near[0]}?" if near else f"use some of {listing(sorted(known))}"
+            rule = "must be an option of " + (f"isocost {prefix[:-1]}" if prefix else "a command")
+            raise UsageError(Problem(f"{file}: {prefix}{key}", rule, "no such option", step))
+
+
+def _checked(file: Path, name: str, value: Any, context: typer.Context) -> list[str] | str:
+    """The value as it would be written on the command line, where click reads it."""
+    option = next(one for one in context.command.params if one.name == name)
+    several = bool(getattr(option, "multiple", False))
+    given = value if several and isinstance(value, list) else [value]
+    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in given]
+    written = texts if several else texts[0]
+    try:
+        option.process_value(context, written)
+    except typer.BadParameter as error:
+        rule, got = f"must be what {_option(name)} takes", f"{value!r}: {error.message.rstrip('.')}"
+        step = f"correct it in the file, or remove it and pass {_option(name)}"
+        raise UsageError(Problem(f"{file}: {name}", rule, got, step)) from error
+    return written
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 _CONFIG = inspect.Parameter(
@@ -220,27 +315,18 @@ _CONFIG = inspect.Parameter(
 @functools.cache
 def _command(name: str) -> Any:
     """A command with its options."""
-    run = expanded(COMMANDS[name].function)
-
-    @functools.wraps(run)
-    def guarded(**options: Any) -> Any:
-        options.pop("config", None)
-        try:
-            return run(**options)
-        except KeyboardInterrupt as error:
-            raise _InterruptedError from error
-
-    if name not in _WITHOUT_FILE:
-        signature = inspect.signature(run)
-        signature = signature.replace(parameters=[*signature.parameters.values(), _CONFIG])
-        guarded.__signature__ = signature  # type: ignore[attr-defined]
-        guarded.__annotations__ = {**run.__annotations__, "config": _CONFIG.annotation}
+    entry = COMMANDS[name]
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    alone.command(name, cls=_Command)(guarded)
+    config = [_CONFIG] if entry.configured else []
+    alone.command(name, cls=_Command)(expanded(entry.function, *config))
     return typer.main.get_command(alone)
 
 
-def _version(wanted: bool) -> None:
+# Running
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and end the command, if wanted."""
     if wanted:
         typer.echo(f"isocost {__version__}")
         raise typer.Exit
@@ -249,7 +335,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error (anywhere in the line).")
@@ -266,11 +353,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     received = list(sys.argv[1:] if arguments is None else arguments)
     rest = [argument for argument in received if argument not in ANYWHERE]
-    remember_typed(received)
+    typed.set(tuple(received))
     with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = show_warning
         with _terminable() as ended:
             code = _run(rest, debug="--debug" in received)
         if ended and code == INTERRUPTED:
@@ -309,10 +396,11 @@ def _terminable() -> Iterator[list[int]]:
 def _run(arguments: list[str], debug: bool) -> int:
     try:
         app(arguments, prog_name="isocost")
-    except SystemExit as leave:
-        return leave.code if isinstance(leave.code, int) else 0
-    except (_InterruptedError, KeyboardInterrupt):
-        return complain("interrupted; nothing was written", INTERRUPTED)
+    except (SystemExit, KeyboardInterrupt) as leave:
+        code = leave.code if isinstance(leave, SystemExit) else INTERRUPTED
+        if code == INTERRUPTED:
+            return complain("interrupted; nothing was written", INTERRUPTED)
+        return code if isinstance(code, int) else 0
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -323,5 +411,6 @@ def _run(arguments: list[str], debug: bool) -> int:
     return 0
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as commands do."""
     complain(f"warning: {message}", 0)

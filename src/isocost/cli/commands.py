@@ -1,7 +1,11 @@
-"""The commands that read data, make and apply rules, and watch them."""
+"""The commands, in the order of the list: each is a function, and its parameters are its options.
+
+What only some commands need is imported inside them, so that a command loads what it uses.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import isocost as ic
-from isocost.atomic import check_target, read_text, write_text
-from isocost.checks import check_confidence, check_threshold, check_tolerance, check_word
+from isocost.atomic import check_ending, check_target, read_text, write_text
+from isocost.checks import check_confidence, check_threshold, check_tolerance
 from isocost.cli import options
+from isocost.cli.options import as_in, in_data, in_measured, in_output, in_repair, other
 from isocost.cli.output import (
     Printer,
     complain,
@@ -22,12 +27,10 @@ from isocost.cli.output import (
     say,
     show_audit,
     show_calibration,
-    show_comparison,
-    show_layout,
     show_result,
     show_rule,
-    show_unseen,
-    show_watch,
+    show_tables,
+    typed,
 )
 from isocost.cli.reading import (
     check_once,
@@ -40,9 +43,17 @@ from isocost.cli.reading import (
 )
 from isocost.engines.columns import applied_columns
 from isocost.engines.dialects import DIALECTS
-from isocost.errors import Problem, UncertainWarning, UsageError, speak_of
+from isocost.errors import (
+    FileError,
+    MissingDependencyError,
+    Problem,
+    UncertainWarning,
+    UsageError,
+    speak_of,
+)
 from isocost.groups import Group, parts_of
 from isocost.question import DEFAULT, Question
+from isocost.readings import Reading
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
 from isocost.tallies import Tally
@@ -53,30 +64,55 @@ if TYPE_CHECKING:
     from isocost.page.layouts import Layout
 
 
+# Look and measure
+
+
+def look(data: options.Data, printing: options.Printing, texts: options.Texts) -> None:
+    """Say what is in a file, which columns could be what, and the command line to go on with."""
+    with local(data) as path:
+        looked = ic.look(path, **vars(texts))
+    looked = replace(looked, path=data)
+
+    def show(out: Printer) -> None:
+        out.table(looked.headline(), *looked.table())
+        # Not wrapped, so that the command line can be copied.
+        say("\n".join(["", *looked.summary()]))
+
+    show_result(looked, printing, show)
+
+
 def audit(
     data: options.DataOrTallies,
     columns: options.Columns,
     measuring: options.Measuring,
     printing: options.Printing,
     layout: options.LayoutOptions,
-    plot: options.Plot = None,
-    full: options.Full = False,
-    fail_above: Annotated[
-        float | None,
-        options.in_measured(
-            "--fail-above", help="Exit with 1 if the costs differ by more than this."
-        ),
-    ] = None,
+    plot: bool | None = in_output(
+        None, "Draw the audit.  [default: on a terminal]", "--plot/--no-plot"
+    ),
+    full: bool = in_output(
+        False, "Print every usual number and note, not only what fits a screen."
+    ),
+    fail_above: float | None = in_measured(
+        None, "Exit with 1 if the costs differ by more than this."
+    ),
 ) -> None:
     """Measure each group's errors and calibration, and say what can be made equal."""
     if fail_above is not None:
         check_tolerance(fail_above, "--fail-above")
-    full = printing.chosen(plot) is not options.PrintedAs.table or full
+    printing.check_plot(plot)
+    full = full or printing.chosen != "table"
     _check_together(layout, measures=measuring.measures, fail_above=fail_above)
     tally = read(data, columns, measuring.question().edges)
     if layout.layout is not None:
         arranged = _arranged(tally, columns, measuring, layout)
-        show_result(arranged, printing, lambda out: show_layout(out, arranged))
+
+        def show(out: Printer) -> None:
+            out.prose(f"{arranged.title}\n", piped=False)
+            tables = [(table.title, *table.table()) for table in arranged.tables]
+            show_tables(out, tables, ["\n".join(arranged.summary())])
+
+        show_result(arranged, printing, show)
         return
     result = ic.audit(tally, question=question_about(measuring, tally), warn=False)
     show_result(result, printing, lambda out: show_audit(out, result, plot, data, full=full))
@@ -89,7 +125,7 @@ def audit(
 def _check_together(asked: options.LayoutOptions, **others: Any) -> None:
     """Raise for a wrong layout, and for options that have no effect with it or without one."""
     if asked.layout is None:
-        selected = None if asked.selected == "above" else str(asked.selected)
+        selected = None if asked.selected == "above" else asked.selected
         others = {"unknown": asked.unknown, "selected": selected}
     else:
         from isocost.page.layouts import check_layout
@@ -116,7 +152,7 @@ def _arranged(
     unknown = [categories.get(text, text) for text in asked.unknown or ()]
     if asked.layout == "ll144" and columns.missing_group in categories:
         unknown.append(categories[columns.missing_group])
-    given: dict[str, Any] = {"selected": str(asked.selected), "unknown": unknown or None}
+    given: dict[str, Any] = {"selected": asked.selected, "unknown": unknown or None}
     kind = check_layout(asked.layout)
     if measuring.reference is not None:
         rule = f"must be left out of the layout {kind.name!r}"
@@ -127,32 +163,130 @@ def _arranged(
     return ic.layout(ic.audit(tally, question=question, warn=False), kind.name, **given)
 
 
+def plan(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    asking: options.Asking,
+    printing: options.Printing,
+    detect: float = in_measured(0.05, "Difference in cost that is to be established."),
+    limit: float = in_measured(CALIBRATED, "Calibration gap that is to be ruled out."),
+    power: float = in_measured(0.8, "Chance to succeed if the difference is there."),
+    method: str | None = in_repair(
+        None, "Plan a repair instead, by this method.", choices=options.repair_names
+    ),
+    within: float = in_measured(0.02, "How far groups may differ on new people."),
+) -> None:
+    """Say how many people it takes to establish a difference and calibration, or for a repair."""
+    from isocost.judging.offers import Offer
+    from isocost.judging.plan import check_within
+
+    result: Plan | RepairPlan
+    question = asking.question()
+    if method is not None:
+        check_within(within, "--within")
+    tally = read(data, columns, question.edges)
+    if method is None:
+        result = ic.plan(tally, question=question, detect=detect, limit=limit, power=power)
+    else:
+        own = {} if asking.tolerance is None else {"tolerance": asking.tolerance}
+        offer = Offer(method, tally, question, own)
+        if offer.rule is None:
+            step = "plan with another --method, --tolerance or --threshold"
+            raise UsageError(Problem("--method", "must be possible", offer.said, step))
+        rule = offer.rule
+        with progress("asking what it does to new people") as report:
+            result = ic.plan_repair(tally, rule, within, question=question, progress=report)
+    show_result(result, printing, lambda out: out.table(result.headline(), *result.table()))
+
+
+def bounds(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    printing: options.Printing,
+    cost: str = in_measured(str(DEFAULT.cost), "fpr, fnr, weighted:FP,FN or plain:FP,FN."),
+    other: str | None = in_measured(None, "A second cost: what would both equal take?"),
+    cost_difference: float = in_measured(0.0, "How far the two costs may differ then."),
+    gap: float | None = in_measured(None, "Calibration gap allowed then; default: present."),
+) -> None:
+    """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
+    tally = read(data, columns, ())
+    result = ic.bounds(tally, cost, other, cost_difference=cost_difference, gap=gap)
+    show_result(result, printing, lambda out: show_tables(out, result.printed(), result.summary()))
+
+
+def tally(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    writing: options.Writing,
+    edge: list[float] | None = options.edges(),
+) -> None:
+    """Count scores per group, label and bin; no row leaves the machine. Tallies are added up."""
+    writing.check(".json")
+    counted = read(data, columns, tuple(edge or ()))
+    if _written(counted, writing):
+        say(f"{counted!r}\n\nThe tally is in {writing.output}.")
+
+
+def _written(result: Rule | Tally, writing: options.Writing) -> bool:
+    """Write a rule or a tally to a file; without one, print it, and return False."""
+    if writing.output is None:
+        say(result.to_json())
+        return False
+    result.save(writing.output, force=writing.force)
+    return True
+
+
+# Repair
+
+
+def recalibrate(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    writing: options.Writing,
+    method: str = in_repair(
+        "isotonic", "The map from scores to scores.", choices=options.map_names
+    ),
+    shrinkage: float | None = in_repair(
+        None, "Group size at which its own map gets half the weight."
+    ),
+) -> None:
+    """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
+    writing.check(".json")
+    tally, merged = read_merged(data, columns, ())
+    rule = ic.recalibrate(tally, method, shrinkage="auto" if shrinkage is None else shrinkage)
+    if _written(rule.unmerged(merged), writing):
+        show_calibration(Printer(), tally, rule)
+        say(f"\nThe rule is in {writing.output}.")
+
+
 def fit(
     data: options.DataOrTallies,
     columns: options.Columns,
     repairing: options.Repairing,
-    recalibrate: options.Recalibrate = None,
-    anyway: options.Anyway = False,
-    holdout: options.Holdout = None,
-    split: options.Split = None,
-    salt: Annotated[str, options.in_repair("--salt", help="Salt of the coin.")] = DEFAULT_SALT,
-    output: options.Output = None,
-    force: options.Force = False,
+    writing: options.Writing,
+    recalibrate: str | None = in_repair(
+        None, "Make each group's scores calibrated first, by this map.", choices=options.map_names
+    ),
+    anyway: bool = in_repair(False, "Make the rule even if the data do not support it."),
+    holdout: str | None = in_data(
+        None, "Data or a tally of people kept apart, to measure the rule on."
+    ),
+    split: float | None = in_data(None, "Share of the rows to keep apart, to measure the rule on."),
+    salt: str = in_repair(DEFAULT_SALT, "Salt of the coin."),
 ) -> None:
     """Make a rule that repairs the scores; without -o it is printed as JSON."""
     from isocost.judging.offers import Offer, not_advised
     from isocost.repairs.base import with_doubt
 
-    if output is not None:
-        check_target(output, force, ".json")
+    writing.check(".json")
     question = repairing.question()
     tally, merged, apart = _kept_apart(data, columns, question.edges, holdout, split)
     _speak_of(data, tally, question)
-    first = None if recalibrate is None else ic.recalibrate(tally, str(recalibrate))
+    first = None if recalibrate is None else ic.recalibrate(tally, recalibrate)
     basis = tally if first is None else first.expected(tally)
     with progress("asking what it does to new people") as report:
         given = {**repairing.options, "salt": salt}
-        offer = Offer(str(repairing.method), basis, question, given, report)
+        offer = Offer(repairing.method, basis, question, given, report)
         if anyway:
             rule = with_doubt(offer.made(warn=True), basis, question)
         else:
@@ -167,54 +301,15 @@ def fit(
             raise not_advised("must help people not seen", outlook.doubt, "unseen")
         warnings.warn(outlook.doubt, UncertainWarning, stacklevel=1)
         rule = replace(rule, notes=(*rule.notes, outlook.doubt))
-    if _written(rule.unmerged(merged), output, force):
+    if _written(rule.unmerged(merged), writing):
         out = Printer()
         show_rule(out, tally, rule, question)
         if outlook is not None:
             say()
-            show_unseen(out, outlook)
-        say(f"\nThe rule is in {output}.")
-
-
-def _speak_of(files: Sequence[str], tally: Tally, question: Question) -> None:
-    """Name commands in messages so that they read the same data, and ask about the same cost."""
-    asked = [] if question.cost.is_per_group else ["--cost", str(question.cost)]
-
-    def written(name: str, *more: str) -> str:
-        words = [*more, *asked] if name == "plan" else more
-        return tally.reading.command(name, files, *words, bins=tally.bins).text
-
-    speak_of(written)
-
-
-def recalibrate(
-    data: options.DataOrTallies,
-    columns: options.Columns,
-    method: options.MapMethod = "isotonic",
-    shrinkage: Annotated[
-        float | None,
-        options.in_repair("--shrinkage", help="Rows at which a group's own map counts half."),
-    ] = None,
-    output: options.Output = None,
-    force: options.Force = False,
-) -> None:
-    """Make a rule after which each group's scores mean what they say; or fit --recalibrate."""
-    if output is not None:
-        check_target(output, force, ".json")
-    tally, merged = read_merged(data, columns, ())
-    rule = ic.recalibrate(tally, str(method), shrinkage="auto" if shrinkage is None else shrinkage)
-    if _written(rule.unmerged(merged), output, force):
-        show_calibration(Printer(), tally, rule)
-        say(f"\nThe rule is in {output}.")
-
-
-def _written(result: Rule | Tally, output: Path | None, force: bool) -> bool:
-    """Write a rule or a tally to a file; without one, print it, and return False."""
-    if output is None:
-        say(result.to_json())
-        return False
-    result.save(output, force=force)
-    return True
+            out.table(outlook.headline(), *outlook.table())
+            for note in outlook.notes():
+                out.prose(f"note: {note}", piped=False)
+        say(f"\nThe rule is in {writing.output}.")
 
 
 def _kept_apart(
@@ -240,89 +335,15 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def plan(
-    data: options.DataOrTallies,
-    columns: options.Columns,
-    asking: options.Asking,
-    printing: options.Printing,
-    detect: Annotated[
-        float, options.in_measured("--detect", help="Difference in cost that is to be established.")
-    ] = 0.05,
-    limit: Annotated[
-        float, options.in_measured("--limit", help="Calibration gap that is to be ruled out.")
-    ] = CALIBRATED,
-    power: Annotated[
-        float, options.in_measured("--power", help="Chance to succeed if the difference is there.")
-    ] = 0.8,
-    method: Annotated[
-        str | None,
-        options.in_repair(
-            "--method", help=f"Plan a repair instead: {', '.join(options.repair_names())}."
-        ),
-    ] = None,
-    within: Annotated[
-        float, options.in_measured("--within", help="How far groups may differ on new people.")
-    ] = 0.02,
-) -> None:
-    """Say how many people it takes to establish a difference and calibration, or for a repair."""
-    from isocost.judging.offers import Offer
-    from isocost.judging.plan import check_within
+def _speak_of(files: Sequence[str], tally: Tally, question: Question) -> None:
+    """Name commands in messages so that they read the same data, and ask about the same cost."""
+    asked = [] if question.cost.is_per_group else ["--cost", str(question.cost)]
 
-    printing.chosen()
-    result: Plan | RepairPlan
-    question = asking.question()
-    if method is not None:
-        check_word("--method", method, tuple(ic.REPAIRS))
-        check_within(within, "--within")
-    tally = read(data, columns, question.edges)
-    if method is None:
-        options: dict[str, Any] = {"detect": detect, "limit": limit, "power": power}
-        result = ic.plan(tally, question=question, **options)
-    else:
-        own = {} if asking.tolerance is None else {"tolerance": asking.tolerance}
-        offer = Offer(method, tally, question, own)
-        if offer.rule is None:
-            step = "plan with another --method, --tolerance or --threshold"
-            raise UsageError(Problem("--method", "must be possible", offer.said, step))
-        rule = offer.rule
-        with progress("asking what it does to new people") as report:
-            result = ic.plan_repair(tally, rule, within, question=question, progress=report)
-    show_result(result, printing, lambda out: out.table(result.headline(), *result.table()))
+    def written(name: str, *more: str) -> str:
+        words = [*more, *asked] if name == "plan" else more
+        return tally.reading.command(name, files, *words, bins=tally.bins).text
 
-
-def bounds(
-    data: options.DataOrTallies,
-    columns: options.Columns,
-    printing: options.Printing,
-    cost: options.Cost = str(DEFAULT.cost),
-    other: Annotated[
-        str | None,
-        options.in_measured("--other", help="A second cost: what would both equal take?"),
-    ] = None,
-    cost_difference: Annotated[
-        float,
-        options.in_measured("--cost-difference", help="How far the two costs may differ then."),
-    ] = 0.0,
-    gap: Annotated[
-        float | None,
-        options.in_measured("--gap", help="Calibration gap allowed then; default: present."),
-    ] = None,
-) -> None:
-    """Say which costs cannot both be equal here, whatever the method, and by how much at least."""
-    printing.chosen()
-    tally = read(data, columns, ())
-    result = ic.bounds(tally, cost, other, cost_difference=cost_difference, gap=gap)
-
-    def show(out: Printer) -> None:
-        for index, table in enumerate(result.printed()):
-            if index:
-                say()
-            out.table(*table)
-        for line in result.summary():
-            say()
-            out.prose(line)
-
-    show_result(result, printing, show)
+    speak_of(written)
 
 
 def compare(
@@ -344,7 +365,6 @@ def compare(
     """
     from isocost.repairs.composition import edges_of, question_of
 
-    printing.chosen()
     named = rules or []
     more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
     loaded = {path.stem: Rule.load(path) for path in named if str(path) not in more}
@@ -352,37 +372,29 @@ def compare(
     tally = read([data, *more], columns, edges_of(loaded.values(), *question.edges))
     _speak_of([data, *more], tally, question)
     with progress("making every repair") as report:
-        comparison = ic.compare(tally, loaded or None, question=question, progress=report)
-        comparison.notes()
-    show_result(comparison, printing, lambda out: show_comparison(out, comparison))
+        result = ic.compare(tally, loaded or None, question=question, progress=report)
+        notes = result.notes()
+    show_result(result, printing, lambda out: show_tables(out, result.printed(), notes))
 
 
 def apply(
     rule: Annotated[Path, typer.Argument(help="The rule, as isocost fit wrote it.")],
     data: options.Data,
-    output: Annotated[
-        Path, options.in_output("--output", "-o", help="File to write; its ending says how.")
-    ],
     columns: options.RepairedColumns,
-    output_column: options.OutputColumn = None,
-    force: options.Force = False,
-    memory_limit: options.MemoryLimit = None,
-    threads: options.Threads = None,
-    scale: Annotated[
-        str | None,
-        options.in_data(
-            "--scale",
-            help="What the scores are, as for audit; default: as in the rule. What is written are "
-            "probabilities.",
-        ),
-    ] = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    sheet: options.Sheet = None,
-    any_order: Annotated[
-        bool,
-        options.in_output("--any-order", help="Do not keep the order of rows; takes less memory."),
-    ] = False,
+    files: options.Files,
+    output: Path = in_output(
+        options.REQUIRED, "File to write; its ending says how.", "--output", "-o"
+    ),
+    output_column: str | None = in_output(
+        None, "Column to write, also in place of an existing one; default: repaired_SCORE, added."
+    ),
+    force: bool = as_in(options.Writing, "force"),
+    scale: str | None = in_data(
+        None,
+        "What the scores are, as for audit; default: as in the rule. What is written are "
+        "probabilities.",
+    ),
+    any_order: bool = in_output(False, "Do not keep the order of rows; takes less memory."),
 ) -> None:
     """Copy a file with a column of repaired scores added; the input is never changed."""
     from isocost.engines.files import apply_file
@@ -394,96 +406,42 @@ def apply(
             path,
             output,
             **columns.arguments,
+            **vars(files),
             output_column=output_column,
             force=force,
-            memory_limit=memory_limit,
-            threads=threads,
             keep_order=not any_order,
             progress=report,
             scale=scale,
-            decimal=decimal,
-            encoding=encoding,
-            sheet=sheet,
         )
-    written = output_column or repaired_column(
-        applied_columns(loaded, columns.score, None, None)[0]
-    )
+    score = applied_columns(loaded, columns.score, None, None)[0]
+    written = output_column or repaired_column(score)
     say(f"{rows:,} rows are in {output}, with repaired scores in the column {written}.")
 
 
-def look(
-    data: options.Data,
-    printing: options.Printing,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    sheet: options.Sheet = None,
-) -> None:
-    """Say what is in a file, which columns could be what, and the command line to go on with."""
-    printing.chosen()
-    with local(data) as path:
-        looked = ic.look(path, decimal=decimal, encoding=encoding, sheet=sheet)
-    looked = replace(looked, path=data)
-
-    def show(out: Printer) -> None:
-        out.table(looked.headline(), *looked.table())
-        say()
-        # Not wrapped, so that the command line can be copied.
-        say("\n".join(looked.summary()))
-
-    show_result(looked, printing, show)
-
-
-def tally(
-    data: options.DataOrTallies,
-    columns: options.Columns,
-    edge: options.Edges = None,
-    output: options.Output = None,
-    force: options.Force = False,
-) -> None:
-    """Count scores per group, label and bin; no row leaves the machine. Tallies are added up."""
-    if output is not None:
-        check_target(output, force, ".json")
-    counted = read(data, columns, tuple(edge or ()))
-    if _written(counted, output, force):
-        say(f"{counted!r}\n\nThe tally is in {output}.")
+# Deploy
 
 
 def sql(
     columns: options.RepairedColumns,
+    writing: options.Writing,
     rule: Annotated[
         Path | None, typer.Argument(help="The rule, as isocost fit wrote it; none with --tally.")
     ] = None,
-    tally: Annotated[
-        bool, typer.Option("--tally", help="The query that counts a tally, instead of a rule.")
-    ] = False,
-    dialect: Annotated[
-        str, options.in_output("--dialect", help=f"{', '.join(DIALECTS)}.")
-    ] = "duckdb",
-    table: Annotated[str, options.in_data("--table", help="The table.")] = "scores",
-    output_column: Annotated[
-        str | None,
-        options.in_output(
-            "--output-column",
-            help="Column to write, in place of the score or of one that --keep lists; default: "
-            "repaired_SCORE, added.",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="Column to keep; default: all of them.")
-    ] = None,
-    label: options.LabelColumn = "label",
-    weight: options.WeightColumn = None,
-    positive: options.Positive = None,
-    bins: options.Bins = 1024,
-    edge: options.Edges = None,
-    dbt: Annotated[
-        str | None,
-        options.in_output(
-            "--dbt", help="Write a dbt macro of this name; it is given the relation."
-        ),
-    ] = None,
-    output: options.Output = None,
-    force: options.Force = False,
+    tally: bool = other(False, "The query that counts a tally, instead of a rule."),
+    dialect: str = in_output("duckdb", f"{', '.join(DIALECTS)}."),
+    table: str = in_data("scores", "The table."),
+    output_column: str | None = in_output(
+        None,
+        "Column to write, in place of the score or of one that --keep lists; default: "
+        "repaired_SCORE, added.",
+    ),
+    keep: list[str] | None = other(None, "Column to keep; default: all of them."),
+    label: str = as_in(options.Columns, "label"),
+    weight: str | None = as_in(options.Columns, "weight"),
+    positive: str | None = as_in(options.Columns, "positive"),
+    bins: int = as_in(options.Columns, "bins"),
+    edge: list[float] | None = options.edges(),
+    dbt: str | None = in_output(None, "Write a dbt macro of this name; it is given the relation."),
 ) -> None:
     """Write a query that applies a rule in a warehouse, or with --tally one that counts there."""
     from isocost.engines.sql import dbt_macro, tally_sql, to_sql
@@ -492,8 +450,7 @@ def sql(
         got = "both" if tally else "neither"
         step = "run isocost sql rule.json, or isocost sql --tally"
         raise UsageError(Problem("sql", "must be given a rule or --tally", got, step))
-    if output is not None:
-        check_target(output, force, ".sql", ".txt")
+    writing.check(".sql", ".txt")
     if rule is None:
         query_of = partial(
             tally_sql,
@@ -507,21 +464,20 @@ def sql(
             positive=positive,
         )
     else:
-        loaded = Rule.load(rule)
         query_of = partial(
             to_sql,
-            loaded,
+            Rule.load(rule),
             dialect,
             **columns.arguments,
             output=output_column,
             columns=keep or "*",
         )
     query = query_of(table) if dbt is None else dbt_macro(dbt, dialect, query_of)
-    if output is None:
+    if writing.output is None:
         say(query.rstrip("\n"))
         return
-    write_text(output, query, force=force)
-    say(f"The {'query' if dbt is None else 'macro'} is in {output}.")
+    write_text(writing.output, query, force=writing.force)
+    say(f"The {'query' if dbt is None else 'macro'} is in {writing.output}.")
 
 
 def watch(
@@ -537,56 +493,29 @@ def watch(
     columns: options.Columns,
     printing: options.Printing,
     context: typer.Context,
-    cost: Annotated[
-        str | None, options.in_measured("--cost", help="Default: what the rule makes equal.")
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        options.in_measured("--tolerance", help="How far groups may differ; default: rule."),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        options.in_measured("--threshold", help="For rates at a threshold; default: rule."),
-    ] = None,
-    calibration_margin: Annotated[
-        float,
-        options.in_measured(
-            "--calibration-margin", help="How far scores may be from shares of positives."
-        ),
-    ] = 0.02,
-    no_calibration: Annotated[
-        bool, options.in_measured("--no-calibration", help="Do not watch calibration.")
-    ] = False,
-    confidence: Annotated[
-        float,
-        options.in_measured(
-            "--confidence", help="Chance of no false alarm in all periods together."
-        ),
-    ] = 0.95,
-    measures: Annotated[
-        str | None,
-        options.in_measured(
-            "--measures",
-            help="Also show how far groups differ in these, such as ppv,auc; not tested.",
-        ),
-    ] = None,
+    cost: str | None = in_measured(None, "Default: what the rule makes equal."),
+    tolerance: float | None = in_measured(None, "How far groups may differ; default: rule."),
+    threshold: float | None = in_measured(None, "For rates at a threshold; default: rule."),
+    calibration_margin: float = in_measured(
+        0.02, "How far scores may be from shares of positives."
+    ),
+    no_calibration: bool = in_measured(False, "Do not watch calibration."),
+    confidence: float = in_measured(0.95, "Chance of no false alarm in all periods together."),
+    measures: str | None = in_measured(
+        None, "Also show how far groups differ in these, such as ppv,auc; not tested."
+    ),
 ) -> None:
     """Watch a deployed rule: exit with 1 if its promises are shown not to hold."""
-    printing.chosen()
     deployed = Rule.load(rule)
     at = deployed.promise.threshold if threshold is None else threshold
     edges = () if at is None else (check_threshold(at),)
     # A file of options names the scores that the rule was made from, not the repaired ones.
     made = {**deployed.reading.columns, "scale": deployed.reading.scale}
-    sources = {
-        name: getattr(context.get_parameter_source(name), "name", "") for name in context.params
-    }
-    asked = {
-        name: value
-        for name, value in context.params.items()
-        if sources[name] != "DEFAULT"
-        and not (sources[name] == "DEFAULT_MAP" and value == made.get(name))
-    }
+    asked = {}
+    for name, value in context.params.items():
+        source = getattr(context.get_parameter_source(name), "name", "")
+        if source != "DEFAULT" and not (source == "DEFAULT_MAP" and value == made.get(name)):
+            asked[name] = value
     periods, notes = read_periods(tallies, columns, asked, deployed, edges)
     report = ic.watch(
         deployed,
@@ -599,6 +528,205 @@ def watch(
         measures=measures,
     )
     report = replace(report, notes=(*notes, *report.notes))
-    show_result(report, printing, lambda out: show_watch(out, report))
+    table, lines = (report.headline(), *report.table()), ["\n".join(report.summary())]
+    show_result(report, printing, lambda out: show_tables(out, [table], lines))
     if report.alarm:
         raise typer.Exit(1)
+
+
+# Show
+
+
+def report(
+    data: options.DataOrTallies,
+    columns: options.Columns,
+    measuring: options.Measuring,
+    rule: list[Path] | None = in_output(
+        None, "A rule to show, as isocost fit wrote it; may be repeated."
+    ),
+    title: str | None = in_output(None, "Title of the page."),
+    min_count: int = in_output(0, "Merge cells of the page with fewer rows than this."),
+    people: str | None = in_output(None, "Whom rows are about, for example: defendants."),
+    outcome: str | None = in_output(
+        None,
+        "Words that complete “people who ...” for positive people, in the past tense, for "
+        "example: reoffended, “were denied”, “repaid / did not repay”.",
+    ),
+    positive_means: str | None = in_output(None, "What a high score speaks of, for example: risk."),
+    output: Path = in_output(Path("report.html"), "HTML or PDF file to write.", "--output", "-o"),
+    force: bool = as_in(options.Writing, "force"),
+) -> None:
+    """Write an interactive report: one HTML file that works offline and holds no rows.
+
+    A PDF takes a browser such as Chromium on this machine.
+    """
+    from isocost.page.payload import Origin, payload, single_text
+    from isocost.page.report import ENDINGS
+
+    check_target(output, force, *ENDINGS)
+    loaded = {path.stem: Rule.load(path) for path in rule or []}
+    ends = {end for made in loaded.values() for row in made.rows for end in (row.lo, row.hi)}
+    question = measuring.question()
+    tally = read(data, columns, (*question.edges, *sorted(ends - {0.0, 1.0})))
+    result = ic.audit(tally, question=question_about(measuring, tally), warn=False)
+    origin = Origin(tuple(data)).with_files()
+    origin = origin.with_command(["isocost", *typed.get()], output, *(rule or []))
+    ic.report(
+        result,
+        loaded or None,
+        output,
+        title=title,
+        min_count=min_count,
+        origin=origin,
+        people=people,
+        outcome=outcome,
+        positive_means=positive_means,
+        force=force,
+    )
+    is_pdf = output.suffix.lower() == ".pdf"
+    say(f"The report is in {output}{'.' if is_pdf else ': open it in a browser.'}")
+    single = single_text(payload(tally, min_count, (question.threshold,)))
+    if single:
+        say(single)
+
+
+def verify(
+    page: Annotated[Path, typer.Argument(help="A report, as isocost report wrote it.")],
+) -> None:
+    """Make a report again, and list every number and word of it that was changed.
+
+    Of a report by another version of isocost the wording cannot be checked, only the numbers; the
+    output says so.  Exit codes: 0 nothing that was checked was changed; 1 something was changed; 2
+    no report that can be checked.
+    """
+    result = ic.verify(page)
+    say("\n".join(result.lines()))
+    if not result.unchanged:
+        raise typer.Exit(1)
+
+
+def serve(
+    data: Annotated[
+        str | None, typer.Argument(help="A file, a glob or a folder to start with.")
+    ] = None,
+    port: int = other(0, "Port; 0 takes a free one.", min=0, max=65535),
+    no_browser: bool = other(False, "Do not open the page in the browser."),
+    max_size: str = other("200MB", "The largest file that may be dropped on the page."),
+    timeout: float = other(30.0, "Seconds until a silent connection is closed.", min=0.1),
+) -> None:
+    """Open a page on this machine that makes a report of a file; nothing leaves the machine."""
+    from isocost.page.server import serve as run
+
+    try:
+        size, browser = bytes_of(max_size), not no_browser
+        run(data, port=port, browser=browser, max_size=size, timeout=timeout, say=say)
+    except KeyboardInterrupt:
+        # Ctrl-C is how this command ends, so it is not a failure.
+        say("\nClosed; nothing was kept.")
+
+
+def bytes_of(size: str) -> int:
+    """A size with a unit, in bytes.
+
+    Examples
+    --------
+    >>> bytes_of("200MB"), bytes_of("1.5 gb"), bytes_of("4096")
+    (200000000, 1500000000, 4096)
+    """
+    units = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)B?\s*", size, re.IGNORECASE | re.ASCII)
+    number = round(float(match[1]) * units[match[2].upper()]) if match else 0
+    if number < 1:
+        step = "for example --max-size 500MB"
+        raise UsageError(Problem("--max-size", "must be a size such as 200MB", repr(size), step))
+    return number
+
+
+# About isocost
+
+TOLERANCE = 0.06
+
+TITLE = "COMPAS: do errors cost every group the same?"
+
+WORDS: dict[str, Any] = {"people": "defendants", "outcome": "reoffended", "positive_means": "risk"}
+"""The people and the outcome of the demo."""
+
+TELLING = (
+    "costs differ by",
+    "FPR or FNR differ by",
+    "largest calibration gap",
+    "accuracy",
+    "people changed",
+    "decisions changed",
+)
+"""The rows of a comparison that the demo shows."""
+
+
+def demo(
+    data: bool = other(False, "Only write the people of the demo to a file, data.csv."),
+    output: Path | None = in_output(
+        None, "File to write; default: report.html, or data.csv with --data.", "--output", "-o"
+    ),
+    report: bool = other(True, "Whether to write the report.", "--report/--no-report"),
+    force: bool = as_in(options.Writing, "force"),
+) -> None:
+    """Audit and repair COMPAS, from counts that come with the package; needs no network."""
+    from isocost.examples import compas, compas_csv
+    from isocost.verdict.sentences import Vocabulary, plain
+    from isocost.verdict.wording import statement
+
+    if data:
+        path = output or Path("data.csv")
+        check_target(path, force, ".csv")
+        write_text(path, compas_csv(), force=force)
+        command = Reading().command("audit", [str(path)], "--cost", "fpr")
+        say(f"6,150 rows are in {path}. Next: {command}")
+        return
+    path = output or Path("report.html")
+    if report:
+        check_ending(path, ".html", ".htm")
+        if not force:
+            _check_own(path)
+    tally, out = compas(), Printer()
+    out.prose(
+        "COMPAS risk scores of 6,150 defendants: does a wrong score cost every group the same?\n"
+    )
+    result = ic.audit(tally, "fpr")
+    said = statement(result, vocabulary=Vocabulary(**WORDS))
+    out.prose("\n".join(plain(one) for one in (said.headline, said.next, *said.details[:2])))
+    rules = {
+        "withhold": ic.withhold(tally, "fpr", TOLERANCE),
+        "odds": ic.equalize_odds(tally),
+        "reconcile": ic.reconcile(tally),
+    }
+    header, rows = ic.compare(tally, rules, "fpr").table()
+    by_name = {row[0]: row for row in rows}
+    say()
+    title = "What repairs do, beside the scores as they are"
+    out.table(title, header, [by_name[name] for name in TELLING])
+    out.prose(
+        f"\nwithhold brings the costs to within {TOLERANCE:g}. odds makes them equal and gives up "
+        "calibration. reconcile keeps it, and makes the error rates of decisions equal."
+    )
+    if report:
+        try:
+            ic.report(result, None, path, title=TITLE, **WORDS)
+            say(f"\nThe report is in {path}: open it in a browser.")
+        except MissingDependencyError as error:
+            say(f"\nNo report was written. {error}")
+    out.prose("Next: isocost demo --data writes these people to data.csv, for other commands.")
+
+
+def _check_own(path: Path) -> None:
+    """Raise if a file was not written by an earlier demo: it may be somebody's work."""
+    check_target(path, force=True)
+    if not path.exists():
+        return
+    try:
+        with path.open(encoding="utf-8") as file:
+            start = file.read(4096)
+    except (OSError, UnicodeDecodeError):
+        start = ""
+    if f"<title>{TITLE}</title>" not in start:
+        step = "choose another path with -o, or pass --no-report"
+        raise FileError(Problem("output", "must be free, or a report of the demo", str(path), step))

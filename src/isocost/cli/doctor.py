@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -15,12 +14,13 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from isocost import __version__
-from isocost.cli.output import Printer, say
+from isocost.cli.options import other
+from isocost.cli.output import Printer, print_json, say
 
 GIVES = {
     "plot": "pictures with matplotlib: isocost.plots",
@@ -40,16 +40,9 @@ FRAMES = ("pandas", "polars", "pyarrow", "dask", "ibis-framework", "pyspark")
 
 @dataclass(frozen=True)
 class Package:
-    """A package that isocost needs, by the name that pip knows.
+    """A package by the name that pip knows: its version here, the versions that isocost needs.
 
-    Attributes
-    ----------
-    version : str or None
-        What is installed.
-    needs : str
-        Which versions isocost works with.
-    problem : str or None
-        Why it cannot be used: missing, too old, or the error when it is imported.
+    The problem, if it cannot be used: missing, too old, or the error when it is imported.
     """
 
     name: str
@@ -86,16 +79,20 @@ def examined(requirement: str, *, load: bool = False) -> Package:
         installed = version(name)
     except PackageNotFoundError:
         return Package(name, None, needs, "missing")
-    problem = None if _is_allowed(installed, needs) else "too old"
-    if problem is None and load:
-        problem = _import_problem(name)
-    return Package(name, installed, needs, problem)
-
-
-def _is_allowed(installed: str, needs: str) -> bool:
-    """True if a version is at least the one that is needed; isocost sets no other bounds."""
+    # isocost sets no other bounds.
     bound = re.search(r">=\s*([\d.]+)", needs)
-    return bound is None or _release(installed) >= _release(bound[1])
+    if bound is not None and _release(installed) < _release(bound[1]):
+        return Package(name, installed, needs, "too old")
+    problem = None
+    if load:
+        own = _normal(name)
+        modules = _modules().get(own, [own])
+        try:
+            import_module(own if own in modules else min(modules))
+        except Exception as error:
+            # A broken library may raise anything.
+            problem = f"{type(error).__name__}: {error}"
+    return Package(name, installed, needs, problem)
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -122,21 +119,9 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name).lower()
 
 
-def _import_problem(name: str) -> str | None:
-    own = _normal(name)
-    modules = _modules().get(own, [own])
-    try:
-        import_module(own if own in modules else min(modules))
-    except Exception as error:
-        # A broken library may raise anything.
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
 def extra(name: str, asked: dict[str | None, list[str]]) -> dict[str, Any]:
     """The state of an extra, with the packages that cannot be used."""
-    packages = map(examined, _flat(name, asked))
-    missing = [package.name for package in packages if package.problem]
+    missing = [one.name for one in map(examined, _flat(name, asked)) if one.problem]
     return {
         "name": name,
         "gives": GIVES[name],
@@ -201,12 +186,12 @@ def findings() -> dict[str, Any]:
 
 
 def doctor(
-    json_: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json_: bool = other(False, "Print it as JSON.", "--json"),
 ) -> None:
     """Say what is installed, what that gives, and the line that installs what is missing."""
     report = findings()
     if json_:
-        say(json.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
     else:
         _show(report)
     if report["broken"]:
@@ -216,16 +201,16 @@ def doctor(
 def _show(report: dict[str, Any]) -> None:
     out = Printer()
     say(f"isocost {report['isocost']}, Python {report['python']}, {report['platform']}\n")
-    rows = [
+    needs = [
         [one["name"], one["version"] or "-", one["needs"], one["problem"] or "ok"]
         for one in report["required"]
     ]
-    out.table("What isocost needs", ["package", "version", "needs", ""], rows)
-    say()
-    rows = [
+    extras = [
         [one["name"], "yes" if one["installed"] else "no", one["gives"]] for one in report["extras"]
     ]
-    out.table("Extras", ["extra", "installed", "gives"], rows)
+    out.table("What isocost needs", ["package", "version", "needs", ""], needs)
+    say()
+    out.table("Extras", ["extra", "installed", "gives"], extras)
     frames = report["frames"]
     there = [f"{name} {number}" for name, number in frames.items() if number]
     out.prose(f"\nFrames: {', '.join(there) or 'none; dicts of arrays and files are read'}.")

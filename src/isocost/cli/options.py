@@ -1,18 +1,19 @@
-"""The options that several commands share, described once.
+"""The options of commands, each described where it is declared.
 
-Options that always come together are the fields of a dataclass.  A command has one parameter of
-that type, and :func:`expanded` gives the command line an option for each field.
+An option is a parameter of a command, or a field of a dataclass for options that always come
+together; its default is made by :func:`option`.  :func:`expanded` gives the command line an option
+for each, named after the parameter.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -25,12 +26,114 @@ from isocost.question import DEFAULT, Question
 if TYPE_CHECKING:
     from isocost.repairs.table import Option
 
-in_data = partial(typer.Option, rich_help_panel="Data")
-in_measured = partial(typer.Option, rich_help_panel="What is measured")
-in_repair = partial(typer.Option, rich_help_panel="Repair")
-in_layouts = partial(typer.Option, rich_help_panel="Layouts")
-in_output = partial(typer.Option, rich_help_panel="Output")
-"""An option under one of the headings of a command's help; those under none come last."""
+
+def option(
+    panel: str | None,
+    default: Any,
+    help: str | Callable[[], str],
+    *names: str,
+    choices: Callable[[], Iterable[str]] | Iterable[str] = (),
+    **more: Any,
+) -> Any:
+    """The default of a parameter or a field that is an option of the command line.
+
+    ``panel`` is its heading in the help, ``names`` are two dashes and the name of the parameter
+    unless given, ``choices`` the words that it may be, and ``more`` keywords of ``typer.Option``.
+    A help or choices that take time to import are functions.
+    """
+    how = {"panel": panel, "help": help, "names": names, "choices": choices, "more": more}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=how)
+    return field(default=default, metadata=how)
+
+
+in_data = partial(option, "Data")
+in_measured = partial(option, "What is measured")
+in_repair = partial(option, "Repair")
+in_layouts = partial(option, "Layouts")
+in_output = partial(option, "Output")
+other = partial(option, None)
+
+REQUIRED = MISSING
+"""The default of an option that must be given."""
+
+
+def as_in(kind: Any, name: str) -> Any:
+    """The option that a dataclass has under this name, for another command."""
+    (shared,) = (one for one in fields(kind) if one.name == name)
+    return field(default=shared.default, metadata=shared.metadata)
+
+
+@cache
+def expanded(function: Callable[..., Any], *more: inspect.Parameter) -> Callable[..., Any]:
+    """The function with typer's parameters: one for each option, also of its dataclasses.
+
+    It also has the parameters ``more``, and does not pass them on.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    classes: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in classes:
+            parameters += _parameters(classes[name])
+        elif isinstance(parameter.default, Field):
+            parameters.append(_parameter(name, hints[name], parameter.default))
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([one.replace(kind=keyword) for one in (*parameters, *more)])
+
+    @wraps(function)
+    def call(**options: Any) -> Any:
+        given = {one.name: _plain(options[one.name]) for one in parameters}
+        for name, kind in classes.items():
+            values = {one.name: given.pop(one.name) for one in _parameters(kind)}
+            rest = {n: values.pop(n) for n in values.keys() - {one.name for one in fields(kind)}}
+            given[name] = kind(**values, given=rest) if rest else kind(**values)
+        return function(**given)
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    return call
+
+
+def _plain(value: Any) -> Any:
+    """Words as strings, where typer has members of an Enum."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value.value if isinstance(value, StrEnum) else value
+
+
+@cache
+def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
+    """The options of a dataclass as parameters."""
+    hints = get_type_hints(kind)
+    own = [_parameter(one.name, hints[one.name], one) for one in fields(kind) if one.metadata]
+    return (*own, *(kind.more_parameters() if hasattr(kind, "more_parameters") else ()))
+
+
+def _parameter(name: str, hint: Any, described: Field[Any]) -> inspect.Parameter:
+    """An option as typer's parameter."""
+    how, default = described.metadata, described.default
+    if described.default_factory is not MISSING:
+        default = described.default_factory()
+    listed = how["choices"]() if callable(how["choices"]) else how["choices"]
+    if listed:
+        # Typer lists the members of an Enum.
+        word: Any = StrEnum("word", {each: each for each in listed})  # type: ignore[misc]
+        hint = {str: word, str | None: word | None, list[str] | None: list[word] | None}[hint]
+    made = typer.Option(
+        *(how["names"] or [f"--{name.replace('_', '-')}"]),
+        help=how["help"]() if callable(how["help"]) else how["help"],
+        rich_help_panel=how["panel"],
+        **how["more"],
+    )
+    default = inspect.Parameter.empty if default is MISSING else default
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=Annotated[hint, made])
+
+
+# Data
 
 _DATA = (
     "CSV, TSV, JSON lines or Parquet, a folder or a glob in quotes; - reads CSV from standard "
@@ -41,150 +144,125 @@ DataOrTallies = Annotated[
     list[str],
     typer.Argument(help=f"{_DATA} Or tallies, as isocost tally wrote them; several are added."),
 ]
-MemoryLimit = Annotated[
-    str | None, in_data("--memory-limit", help="Memory for reading files; default: 1GiB.")
-]
-Threads = Annotated[
-    int | None, in_data("--threads", help="Number of threads; default: one per core.")
-]
-Edges = Annotated[
-    list[float] | None,
-    in_data("--edge", help="A further bin edge, such as a threshold; may be repeated."),
-]
-Force = Annotated[bool, in_output("--force", help="Replace the output if it exists.")]
-Output = Annotated[Path | None, in_output("--output", "-o", help="File to write.")]
-OutputColumn = Annotated[
-    str | None,
-    in_output(
-        "--output-column",
-        help="Column to write, also in place of an existing one; default: repaired_SCORE, added.",
-    ),
-]
-Plot = Annotated[
-    bool | None, in_output("--plot/--no-plot", help="Draw the audit.  [default: on a terminal]")
-]
-Full = Annotated[
-    bool,
-    in_output("--full", help="Print every usual number and note, not only what fits a screen."),
-]
-LabelColumn = Annotated[str, in_data("--label", help="Column of labels, 0/1 or boolean.")]
-WeightColumn = Annotated[str | None, in_data("--weight", help="Column of weights.")]
-Positive = Annotated[
-    str | None, in_data("--positive", help="The positive label, if labels are not 0/1.")
-]
-Bins = Annotated[int, in_data("--bins", help="Number of bins of equal width to count scores in.")]
-Scale = Annotated[
-    str,
-    in_data(
-        "--scale",
-        help="What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    in_data("--decimal", help="Decimal sign, . or ,; default: a comma if every score fits."),
-]
-Encoding = Annotated[
-    str | None,
-    in_data("--encoding", help="Encoding of text; default: UTF-8, or what the file's bytes show."),
-]
-Sheet = Annotated[
-    str | None, in_data("--sheet", help="Sheet of a workbook; default: the only one.")
-]
-_MissingGroup = Annotated[
-    str | None, in_data("--missing-group", help="Group of the rows whose group is missing.")
-]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of the data, and how to read and count them."""
+class Texts:
+    """Options for text and workbooks."""
 
-    score: Annotated[str, in_data("--score", help="Column of scores in [0, 1].")] = "score"
-    label: LabelColumn = "label"
-    group: Annotated[
-        list[str], in_data("--group", help="Column of groups; repeat it for intersections.")
-    ] = field(default_factory=lambda: ["group"])
-    weight: WeightColumn = None
-    positive: Positive = None
-    missing_group: _MissingGroup = None
-    drop_group: Annotated[
-        list[str] | None, in_data("--drop-group", help="Group to leave out; may be repeated.")
-    ] = None
-    merge_groups: Annotated[
-        list[str] | None,
-        in_data("--merge-groups", help='Groups to count as one: "A,B=other"; may be repeated.'),
-    ] = None
-    bins: Bins = 1024
-    memory_limit: MemoryLimit = None
-    threads: Threads = None
-    scale: Scale = "probability"
-    decimal: Decimal = None
-    encoding: Encoding = None
-    sheet: Sheet = None
-    handed_over: Annotated[
-        bool,
-        in_data(
-            "--handed-over", help="Count people without a score apart: a rule handed them over."
-        ),
-    ] = False
-    drop_missing: Annotated[
-        bool,
-        in_data("--drop-missing", help="Leave out rows without score, label, group or weight."),
-    ] = False
+    decimal: str | None = in_data(
+        None, "Decimal sign, . or ,; default: a comma if every score fits."
+    )
+    encoding: str | None = in_data(
+        None, "Encoding of text; default: UTF-8, or what the file's bytes show."
+    )
+    sheet: str | None = in_data(None, "Sheet of a workbook; default: the only one.")
+
+
+@dataclass(frozen=True)
+class Files(Texts):
+    """Options for reading files."""
+
+    memory_limit: str | None = in_data(None, "Memory for reading files; default: 1GiB.")
+    threads: int | None = in_data(None, "Number of threads; default: one per core.")
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of the data, and how to count them."""
+
+    score: str = in_data("score", "Column of scores in [0, 1].")
+    label: str = in_data("label", "Column of labels, 0/1 or boolean.")
+    group: list[str] = in_data(["group"], "Column of groups; repeat it for intersections.")
+    weight: str | None = in_data(None, "Column of weights.")
+    positive: str | None = in_data(None, "The positive label, if labels are not 0/1.")
+    missing_group: str | None = in_data(None, "Group of the rows whose group is missing.")
+    drop_group: list[str] | None = in_data(None, "Group to leave out; may be repeated.")
+    merge_groups: list[str] | None = in_data(
+        None, 'Groups to count as one: "A,B=other"; may be repeated.'
+    )
+    bins: int = in_data(1024, "Number of bins of equal width to count scores in.")
+    scale: str = in_data(
+        "probability",
+        "What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
+    )
+    handed_over: bool = in_data(
+        False, "Count people without a score apart: a rule handed them over."
+    )
+    drop_missing: bool = in_data(False, "Leave out rows without score, label, group or weight.")
+
+
+@dataclass(frozen=True)
+class Columns(Files, _Roles):
+    """The columns of the data, and how to read and count them."""
 
     @property
     def reading(self) -> FileReading:
         """The way in which files are read."""
-        names = ("decimal", "encoding", "sheet", "memory_limit", "threads")
-        return FileReading(**{name: getattr(self, name) for name in names})
+        return FileReading(**{one.name: getattr(self, one.name) for one in fields(Files)})
 
 
-Cost = Annotated[str, in_measured("--cost", help="fpr, fnr, weighted:FP,FN or plain:FP,FN.")]
+def edges() -> Any:
+    """The option for bin edges."""
+    return in_data(None, "A further bin edge, such as a threshold; may be repeated.")
+
+
+@dataclass(frozen=True)
+class RepairedColumns:
+    """The columns that a rule is applied to."""
+
+    score: str | None = in_data(None, "Column of scores; default: as in the rule.")
+    group: list[str] | None = in_data(None, "Column of groups; default: as in the rule.")
+    id: str | None = in_data(None, "Column that identifies the person; for rules with a coin.")
+    changed: str | None = in_output(None, "Column to add: whether the score changed.")
+    handed_over: str | None = in_data(None, "Column to add: whether the person is handed over.")
+    unknown: str = in_data("error", "Groups the rule does not know.", choices=("error", "keep"))
+    missing_group: str | None = as_in(Columns, "missing_group")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of :func:`isocost.apply_file` and :meth:`isocost.Rule.to_sql`."""
+        return {**vars(self), "group": self.group or None}
+
+
+# Questions
 
 
 def _asked(name: str, text: str) -> Any:
     """An option for a field of a question."""
     usual = getattr(DEFAULT, name)
     shown = "" if usual is None else f"  [default: {usual}]"
-    return in_measured(f"--{name.replace('_', '-')}", help=f"{text}{shown}", show_default=False)
+    return in_measured(None, f"{text}{shown}", show_default=False)
 
 
 @dataclass(frozen=True)
 class Asking:
     """The fields of a question; None where nothing was given."""
 
-    cost: Annotated[str | None, _asked("cost", "fpr, fnr, weighted:FP,FN or plain:FP,FN.")] = None
-    threshold: Annotated[
-        float | None, _asked("threshold", "Scores at or above this are treated as positive.")
-    ] = None
-    tolerance: Annotated[
-        float | None,
-        _asked("tolerance", "How far costs may differ; with fit, for a repair of rates, these."),
-    ] = None
-    confidence: Annotated[
-        float | None,
-        _asked("confidence", "Confidence of the intervals, which decide what is established."),
-    ] = None
-    replicates: Annotated[
-        int | None, _asked("replicates", "Draws for the intervals of gaps; 0 for none.")
-    ] = None
-    remakes: Annotated[
-        int | None,
-        _asked(
-            "remakes",
-            "How often to make a rule again, for what it does to new people; default: 200, 30 if "
-            "it takes a linear program, fewer with many groups.",
-        ),
-    ] = None
-    seed: Annotated[int | None, _asked("seed", "Seed of everything that is drawn.")] = None
-    min_group: Annotated[
-        int | None,
-        _asked("min_group", "Smaller groups are listed, not compared or repaired."),
-    ] = None
+    cost: str | None = _asked("cost", "fpr, fnr, weighted:FP,FN or plain:FP,FN.")
+    threshold: float | None = _asked(
+        "threshold", "Scores at or above this are treated as positive."
+    )
+    tolerance: float | None = _asked(
+        "tolerance", "How far costs may differ; with fit, for a repair of rates, these."
+    )
+    confidence: float | None = _asked(
+        "confidence", "Confidence of the intervals, which decide what is established."
+    )
+    replicates: int | None = _asked("replicates", "Draws for the intervals of gaps; 0 for none.")
+    remakes: int | None = _asked(
+        "remakes",
+        "How often to make a rule again, for what it does to new people; default: 200, 30 if it "
+        "takes a linear program, fewer with many groups.",
+    )
+    seed: int | None = _asked("seed", "Seed of everything that is drawn.")
+    min_group: int | None = _asked(
+        "min_group", "Smaller groups are listed, not compared or repaired."
+    )
 
     def question(self, usual: Mapping[str, Any] | None = None, **more: Any) -> Question:
         """What is asked; ``usual`` are the values of fields that were not given."""
+        # Asked here too, so that the messages name the options.
         if self.threshold is not None:
             check_threshold(self.threshold, "--threshold")
         if self.tolerance is not None:
@@ -194,184 +272,47 @@ class Asking:
         return Question(**{**(usual or {}), **given, **more})
 
 
+def _measures_help() -> str:
+    from isocost.measures.measure import FAMILIES
+
+    return (
+        f"What to show: {', '.join(FAMILIES)} or all, or names of measures with commas between, "
+        "such as ppv,npv,auc; default: what most people look for."
+    )
+
+
 @dataclass(frozen=True)
 class Measuring(Asking):
     """Options of an audit."""
 
-    measures: Annotated[
-        str | None,
-        in_measured(
-            "--measures",
-            help=f"What to show: {', '.join(_families())} or all, or names of measures with commas "
-            "between, such as ppv,npv,auc; default: what most people look for.",
-        ),
-    ] = None
-    reference: Annotated[
-        str | None,
-        in_measured(
-            "--reference",
-            help="Group that impact ratios and standardized differences compare with; default: "
-            "the one with the highest selection rate, or mean score.",
-        ),
-    ] = None
-
-
-def _families() -> tuple[str, ...]:
-    from isocost.measures.measure import FAMILIES
-
-    return tuple(FAMILIES)
-
-
-class Side(StrEnum):
-    """The side of the threshold on which people are selected."""
-
-    above = "above"
-    below = "below"
+    measures: str | None = in_measured(None, _measures_help)
+    reference: str | None = in_measured(
+        None,
+        "Group that impact ratios and standardized differences compare with; default: the one with "
+        "the highest selection rate, or mean score.",
+    )
 
 
 @dataclass(frozen=True)
 class LayoutOptions:
     """A layout instead of the audit; the fields are arguments of :func:`isocost.layout`."""
 
-    layout: Annotated[
-        str | None,
-        in_layouts(
-            "--layout",
-            help="Print the tables that a law or a guideline asks for instead: ll144, tripod.",
-        ),
-    ] = None
-    unknown: Annotated[
-        list[str] | None,
-        in_layouts(
-            "--unknown",
-            help="ll144: value of a group column that stands for an unknown category; may be "
-            "repeated.  The value of --missing-group is one.",
-        ),
-    ] = None
-    selected: Annotated[
-        Side,
-        in_layouts("--selected", help="ll144: who is selected, by the side of the threshold."),
-    ] = Side.above
-
-
-class PrintedAs(StrEnum):
-    """The formats of a printed result."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-
-
-@dataclass(frozen=True)
-class Printing:
-    """The format of a printed result, and a file for its numbers."""
-
-    json: Annotated[bool, in_output("--json", help="The same as --format json.")] = False
-    format: Annotated[
-        PrintedAs | None, in_output("--format", help="How to print the result; default: table.")
-    ] = None
-    csv: Annotated[
-        Path | None, in_output("--csv", help="Also write the numbers to this CSV file.")
-    ] = None
-    force: Force = False
-
-    def chosen(self, plot: bool | None = None) -> PrintedAs:
-        """The format, once all options are known to agree and the file can be written."""
-        if self.json and self.format not in (None, PrintedAs.json):
-            _contradiction("--json", f"--format {self.format}")
-        if self.force and self.csv is None:
-            _contradiction("--force", "no --csv", "name a file with --csv, or leave out --force")
-        chosen = PrintedAs.json if self.json else self.format or PrintedAs.table
-        if plot and chosen is not PrintedAs.table:
-            _contradiction("--plot", f"--format {chosen}")
-        if self.csv is not None:
-            check_target(self.csv, self.force, ".csv")
-        return chosen
-
-
-def _contradiction(option: str, other: str, step: str = "leave out one of them") -> None:
-    raise UsageError(Problem(option, "must agree with the other options", other, step))
-
-
-class Unknown(StrEnum):
-    """Treatments of groups that a rule does not know."""
-
-    error = "error"
-    keep = "keep"
-
-
-@dataclass(frozen=True)
-class RepairedColumns:
-    """The columns that a rule is applied to."""
-
-    score: Annotated[
-        str | None, in_data("--score", help="Column of scores; default: as in the rule.")
-    ] = None
-    group: Annotated[
-        list[str] | None, in_data("--group", help="Column of groups; default: as in the rule.")
-    ] = None
-    id: Annotated[
-        str | None,
-        in_data("--id", help="Column that identifies the person; for rules with a coin."),
-    ] = None
-    changed: Annotated[
-        str | None, in_output("--changed", help="Column to add: whether the score changed.")
-    ] = None
-    handed_over: Annotated[
-        str | None,
-        in_data("--handed-over", help="Column to add: whether the person is handed over."),
-    ] = None
-    unknown: Annotated[Unknown, in_data("--unknown", help="Groups the rule does not know.")] = (
-        Unknown.error
+    layout: str | None = in_layouts(
+        None, "Print the tables that a law or a guideline asks for instead: ll144, tripod."
     )
-    missing_group: _MissingGroup = None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of :func:`isocost.apply_file` and :meth:`isocost.Rule.to_sql`."""
-        return {**vars(self), "group": self.group or None, "unknown": self.unknown.value}
-
-
-@cache
-def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a parameter for each field of its dataclass parameters, as typer needs."""
-    hints = get_type_hints(function, include_extras=True)
-    classes: dict[str, Any] = {n: kind for n, kind in hints.items() if is_dataclass(kind)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name in classes:
-            parameters += _parameters(classes[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name]))
-
-    @wraps(function)
-    def call(**options: Any) -> Any:
-        for name, kind in classes.items():
-            options[name] = kind(**{f.name: options.pop(f.name) for f in fields(kind)})
-        return function(**options)
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    signature = inspect.Signature([parameter.replace(kind=keyword) for parameter in parameters])
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return call
-
-
-@cache
-def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
-    """The fields of a dataclass as parameters."""
-    choices = kind.choices() if hasattr(kind, "choices") else None
-    hints = get_type_hints(kind, localns=choices, include_extras=True)
-    return tuple(
-        inspect.Parameter(
-            f.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=f.default if f.default_factory is MISSING else f.default_factory(),
-            annotation=hints[f.name],
-        )
-        for f in fields(kind)
+    unknown: list[str] | None = in_layouts(
+        None,
+        "ll144: value of a group column that stands for an unknown category; may be repeated.  The "
+        "value of --missing-group is one.",
     )
+    selected: str = in_layouts(
+        "above",
+        "ll144: who is selected, by the side of the threshold.",
+        choices=("above", "below"),
+    )
+
+
+# Repairs
 
 
 def repair_names() -> tuple[str, ...]:
@@ -381,16 +322,11 @@ def repair_names() -> tuple[str, ...]:
     return tuple(REPAIRS)
 
 
-def _having(setting: str) -> dict[str, Option]:
-    """The option that each repair has for a setting."""
-    from isocost.repairs.table import REPAIRS
+def map_names() -> tuple[str, ...]:
+    """The names of the maps that recalibrate."""
+    from isocost.repairs.recalibrate import METHODS
 
-    return {
-        name: option
-        for name, repair in REPAIRS.items()
-        for option in repair.options
-        if option.name == setting
-    }
+    return METHODS
 
 
 def share_of(text: Any) -> float | str:
@@ -401,93 +337,54 @@ def share_of(text: Any) -> float | str:
         return str(text)
 
 
-def _repair_option(setting: str, default: str = "", **more: Any) -> Any:
-    """A setting of repairs on the command line, described as the registry does."""
-    by_help: dict[str, list[str]] = {}
-    for name, option in _having(setting).items():
-        by_help.setdefault(option.help, []).append(name)
-    text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-    return in_repair(f"--{setting.replace('_', '-')}", help=f"{text}{default}", **more)
-
-
-if TYPE_CHECKING:
-    _Method: TypeAlias = str
-    _Rate: TypeAlias = str
-    _Keep: TypeAlias = str
-    _Infeasible: TypeAlias = str
-    _Rates: TypeAlias = str
-    _Minimize: TypeAlias = str
-    _Map: TypeAlias = str
-else:
-    # Their home is repairs/recalibrate.py, which help texts must not load; a test compares both.
-    _Map = StrEnum("map", {one: one for one in ("sigmoid", "isotonic", "histogram", "beta")})
-
-MapMethod = Annotated[_Map, in_repair("--method", help="The map from scores to scores.")]
-Recalibrate = Annotated[
-    _Map | None,
-    in_repair("--recalibrate", help="Make each group's scores calibrated first, by this map."),
-]
-Holdout = Annotated[
-    str | None,
-    in_data("--holdout", help="Data or a tally of people kept apart, to measure the rule on."),
-]
-Split = Annotated[
-    float | None,
-    in_data("--split", help="Share of the rows to keep apart, to measure the rule on."),
-]
-Anyway = Annotated[
-    bool, in_repair("--anyway", help="Make the rule even if the data do not support it.")
-]
-
-
 @dataclass(frozen=True)
 class Repairing(Asking):
-    """A question, and the options of all repairs, described by their registry."""
+    """A question, and the options that the table of repairs lists: ``given``."""
 
-    method: Annotated[_Method, in_repair("--method", help="How to repair.")] = "withhold"
-    equal: Annotated[list[_Rate] | None, _repair_option("equal")] = None
-    share: Annotated[
-        Any,
-        _repair_option(
-            "share", " Default: what it takes.", parser=share_of, metavar="NUMBER|least"
-        ),
-    ] = None
-    keep: Annotated[_Keep, _repair_option("keep")] = "information"
-    levels: Annotated[str, _repair_option("levels")] = "auto"
-    floor: Annotated[list[str] | None, _repair_option("floor")] = None
-    no_worse: Annotated[bool, _repair_option("no_worse")] = False
-    monotone: Annotated[bool, _repair_option("monotone")] = False
-    rates: Annotated[_Rates, _repair_option("rates")] = "generalized"
-    allow_decision_changes: Annotated[bool, _repair_option("allow_decision_changes")] = False
-    minimize: Annotated[_Minimize, _repair_option("minimize")] = "largest"
-    infeasible: Annotated[_Infeasible, _repair_option("infeasible")] = "raise"
+    method: str = in_repair("withhold", "How to repair.", choices=repair_names)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def choices() -> dict[str, Any]:
-        """The words that some settings may be, as Enums, because typer lists those."""
+    def more_parameters() -> Iterator[inspect.Parameter]:
+        """An option for each setting of repairs; repairs may share it."""
+        from isocost.repairs.table import REPAIRS
 
-        def words(setting: str) -> list[str]:
-            return [word for one in _having(setting).values() for word in one.choices]
-
-        listed = {f"_{name.title()}": words(name) for name in ("keep", "infeasible", "rates")}
-        listed |= {"_Rate": words("equal"), "_Minimize": words("minimize")}
-        listed["_Method"] = list(repair_names())
-        return {
-            name: StrEnum(name.strip("_").lower(), {word: word for word in each})
-            for name, each in listed.items()
-        }
+        listed: dict[str, list[tuple[str, Option]]] = {}
+        for repair in REPAIRS.values():
+            for one in repair.options:
+                listed.setdefault(one.name, []).append((repair.name, one))
+        # The threshold, and how far groups may differ, are fields of the question.
+        for name, settings in listed.items():
+            if name in ("thresholds", "tolerance"):
+                continue
+            by_help: dict[str, list[str]] = {}
+            for repair_name, one in settings:
+                by_help.setdefault(one.help, []).append(repair_name)
+            text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
+            first, more = settings[0][1], dict[str, Any]()
+            hint: Any = first.kind
+            default = first.default
+            if first.many or name == "floor":
+                hint, default = list[str] | None, None
+            if name == "share":
+                hint, default, text = Any, None, f"{text} Default: what it takes."
+                more = {"parser": share_of, "metavar": "NUMBER|least"}
+            words = [word for _, one in settings for word in one.choices]
+            yield _parameter(name, hint, in_repair(default, text, choices=words, **more))
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of the repair that were given, as plain values: a rule keeps them."""
-        plain = {n: str(v) if isinstance(v, StrEnum) else v for n, v in vars(self).items()}
-        plain |= {
-            "equal": [str(rate) for rate in self.equal or ()] or None,
-            "levels": int(self.levels) if self.levels.isdecimal() else self.levels,
-            "floor": _floors(self.floor or ()),
+        levels = self.given["levels"]
+        options = {
+            **self.given,
+            "tolerance": self.tolerance,
+            "equal": self.given["equal"] or None,
+            "levels": int(levels) if levels.isdecimal() else levels,
+            "floor": _floors(self.given["floor"] or ()),
         }
         # What is equal, or handed over, by default differs by repair.
-        return {name: value for name, value in plain.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 def _floors(texts: Iterable[str]) -> dict[str, float] | None:
@@ -501,3 +398,57 @@ def _floors(texts: Iterable[str]) -> dict[str, float] | None:
             step = "for example --floor selection_rate=0.1"
             raise UsageError(Problem("--floor", "must be NAME=NUMBER", repr(text), step)) from error
     return floors or None
+
+
+# Output
+
+
+def _contradiction(option: str, other: str, step: str = "leave out one of them") -> UsageError:
+    return UsageError(Problem(option, "must agree with the other options", other, step))
+
+
+@dataclass(frozen=True)
+class Printing:
+    """The format of a printed result, and a file for its numbers."""
+
+    json: bool = in_output(False, "The same as --format json.")
+    format: str | None = in_output(
+        None,
+        "How to print the result; default: table.",
+        choices=("table", "json", "csv", "markdown"),
+    )
+    csv: Path | None = in_output(None, "Also write the numbers to this CSV file.")
+    force: bool = in_output(False, "Replace the output if it exists.")
+
+    def __post_init__(self) -> None:
+        """Raise if options contradict each other, or the file cannot be written."""
+        if self.json and self.format not in (None, "json"):
+            raise _contradiction("--json", f"--format {self.format}")
+        if self.csv is not None:
+            check_target(self.csv, self.force, ".csv")
+        elif self.force:
+            step = "name a file with --csv, or leave out --force"
+            raise _contradiction("--force", "no --csv", step)
+
+    @property
+    def chosen(self) -> str:
+        """The format."""
+        return "json" if self.json else self.format or "table"
+
+    def check_plot(self, plot: bool | None) -> None:
+        """Raise if a drawing is asked for in a format that has none."""
+        if plot and self.chosen != "table":
+            raise _contradiction("--plot", f"--format {self.chosen}")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A file for a result, which is printed without one."""
+
+    output: Path | None = in_output(None, "File to write.", "--output", "-o")
+    force: bool = as_in(Printing, "force")
+
+    def check(self, *endings: str) -> None:
+        """Raise if the file cannot be written, or has another ending."""
+        if self.output is not None:
+            check_target(self.output, self.force, *endings)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,6 @@ from rich.table import Table
 from rich.text import Text
 
 from isocost.atomic import write_text
-from isocost.cli.options import PrintedAs, Printing
 from isocost.groups import Group, names_of
 from isocost.tables import (
     LINE,
@@ -39,13 +38,10 @@ from isocost.tables import (
 from isocost.verdict.sentences import commands_named, plain
 
 if TYPE_CHECKING:
+    from isocost.cli.options import Printing
     from isocost.engines.files import Progress as Report
     from isocost.judging.audit import Audit
-    from isocost.judging.compare import Comparison
     from isocost.judging.offers import Changes
-    from isocost.judging.unseen import Unseen
-    from isocost.judging.watch import Watch
-    from isocost.page.layouts import Layout
     from isocost.question import Question
     from isocost.rules import Rule
     from isocost.tallies import Tally
@@ -53,9 +49,6 @@ if TYPE_CHECKING:
 FRAME, PER_COLUMN = 1, 3
 """The width of a drawn table besides its texts: a line at the end, and for each column a line and
 two spaces."""
-
-BETWEEN = 2
-"""Spaces between a name and its value in a list."""
 
 INTERVAL = re.compile(r"(?<=\S) +\[[^\[\]]*\]$")
 
@@ -91,7 +84,9 @@ def blocks_of(
     bare = Block(whole.header, [[INTERVAL.sub("", cell) for cell in row] for row in whole.rows])
     for table in (whole, bare):
         blocks, lines = _split(table, room), listed(table, room)
-        fits = len(lines) == _lines(table)
+        items = len(rows) if header[0] else len(header) - 1
+        # A line per item and value, and one between items.
+        fits = len(lines) == 2 * items - 1 + len(rows) * (len(header) - 1)
         if blocks and (not fits or sum(block.lines for block in blocks) <= len(lines)):
             return blocks
         if fits:
@@ -150,24 +145,13 @@ def listed(table: Block, room: int) -> list[str]:
     for thing, *cells in rows:
         lines += ["", *_words(thing, room)] if lines else _words(thing, room)
         for name, cell in zip(header[1:], cells, strict=True):
-            lines += _item(name, cell, names, room)
+            if names + 2 + width(cell) <= room:
+                gap = " " * (names - width(name) + 2)
+                lines.append(f"{name}{gap}{cell}".rstrip())
+            else:
+                lines += _words(name, room)
+                lines += [f"  {line}" for line in _words(cell, room - 2)]
     return lines
-
-
-def _lines(table: Block) -> int:
-    """The number of lines of the list if each value is beside its name."""
-    things, known = len(table.rows), len(table.header) - 1
-    return 2 * things - 1 + things * known if table.header[0] else 2 * known - 1 + known * things
-
-
-def _item(name: str, cell: str, names: int, room: int) -> Iterator[str]:
-    """A name and its value in one line, or the value below if that is too long."""
-    gap = " " * (names - width(name) + BETWEEN)
-    if names + BETWEEN + width(cell) <= room:
-        yield f"{name}{gap}{cell}".rstrip()
-    else:
-        yield from _words(name, room)
-        yield from (f"  {line}" for line in _words(cell, room - 2))
 
 
 def _words(text: str, room: int) -> list[str]:
@@ -242,17 +226,8 @@ def _guarded(stream: TextIO | None, original: TextIO | None) -> TextIO:
     )
 
 
-_typed: ContextVar[tuple[str, ...]] = ContextVar("what was typed", default=())
-
-
-def remember_typed(words: Sequence[str]) -> None:
-    """Keep the command line, which a report names as its origin."""
-    _typed.set(tuple(words))
-
-
-def typed() -> tuple[str, ...]:
-    """The words of the command line, without the name of the program."""
-    return _typed.get()
+typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words of the command line without the program's; a report names them as its origin."""
 
 
 def say(text: str = "", *, error: bool = False) -> None:
@@ -270,7 +245,7 @@ def complain(problem: object, code: int) -> int:
 
 def console_of(*, error: bool = False) -> Console:
     """The terminal of this command; --no-color and NO_COLOR switch its colours off."""
-    colors = None if "--no-color" in typed() else "auto"
+    colors = None if "--no-color" in typed.get() else "auto"
     return Console(stderr=error, emoji=False, color_system=colors)  # type: ignore[arg-type]
 
 
@@ -359,28 +334,26 @@ class Printer:
         self.console.print(drawing, soft_wrap=True, end="")
 
 
-def show_result(
-    result: Any,
-    how: Printing,
-    show: Callable[[Printer], None],
-    content: dict[str, Any] | None = None,
-) -> None:
+def print_json(content: dict[str, Any]) -> None:
+    """Print JSON that people can read too."""
+    say(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def show_result(result: Any, how: Printing, show: Callable[[Printer], None]) -> None:
     """Print a result in the format asked for, and write its CSV file.
 
-    ``show`` prints it for people, as tables or as Markdown; ``content`` is what JSON has if that is
-    more than the result.
+    ``show`` prints it for people, as tables or as Markdown.
     """
-    chosen = how.chosen()
+    chosen = how.chosen
     if how.csv is not None:
         write_text(how.csv, csv_text(result.to_frame(backend="dict")) + "\n", force=how.force)
-    if chosen is PrintedAs.json:
-        content = result.to_dict() if content is None else content
-        say(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
-    elif chosen is PrintedAs.csv:
+    if chosen == "json":
+        print_json(result.to_dict())
+    elif chosen == "csv":
         say(csv_text(result.to_frame(backend="dict")))
     else:
-        show(Printer(markdown=chosen is PrintedAs.markdown))
-        if how.csv is not None and chosen is PrintedAs.table:
+        show(Printer(markdown=chosen == "markdown"))
+        if how.csv is not None and chosen == "table":
             say(f"\nThe numbers are in {how.csv}.")
 
 
@@ -411,12 +384,16 @@ def progress(what: str) -> Iterator[Report | None]:
 # Results
 
 
-def show_watch(out: Printer, report: Watch) -> None:
-    """The table of a watch and what it means."""
-    out.table(report.headline(), *report.table())
-    say()
-    for line in report.summary():
-        out.prose(line)
+def show_tables(
+    out: Printer, tables: Iterable[tuple[str, list[str], list[list[str]]]], texts: Iterable[str]
+) -> None:
+    """Tables and then texts, with an empty line before each but the first."""
+    for index, table in enumerate(tables):
+        if index:
+            say()
+        out.table(*table)
+    for text in filter(None, texts):
+        out.prose(f"\n{text}")
 
 
 BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")
@@ -460,26 +437,6 @@ def show_audit(
     out.prose("\n".join(lines), commands=[one for note in notes for one in note.commands])
 
 
-def show_layout(out: Printer, layout: Layout) -> None:
-    """The tables of a layout, and what they follow."""
-    out.prose(f"{layout.title}\n", piped=False)
-    for table in layout.tables:
-        out.table(table.title, *table.table())
-        say()
-    for line in layout.summary():
-        out.prose(line)
-
-
-def show_comparison(out: Printer, comparison: Comparison) -> None:
-    """Rules side by side, and which of them to take, if any."""
-    for index, (title, header, rows) in enumerate(comparison.printed()):
-        if index:
-            say()
-        out.table(title, header, rows)
-    for line in comparison.notes():
-        out.prose(f"\n{line}")
-
-
 def show_calibration(out: Printer, tally: Tally, rule: Rule) -> None:
     """The calibration gap of each group before and after a rule."""
     from isocost.measures.calibration import gap_equal_width, levels_of
@@ -497,13 +454,6 @@ def show_calibration(out: Printer, tally: Tally, rule: Rule) -> None:
     title = f"Recalibrated by {rule.settings['method']}; calibration gap in ten bins"
     out.table(title, header, rows)
     out.prose("\nThe gap after is that of the people the rule was fitted on, not of others.")
-
-
-def show_unseen(out: Printer, outlook: Unseen) -> None:
-    """What a rule does to people not seen."""
-    out.table(outlook.headline(), *outlook.table())
-    for note in outlook.notes():
-        out.prose(f"note: {note}", piped=False)
 
 
 def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> None:

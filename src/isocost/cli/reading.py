@@ -40,6 +40,11 @@ def is_tally_path(name: str) -> bool:
 
 def expanded_paths(names: Iterable[str]) -> list[str]:
     """The files and folders that names and globs stand for; of a glob, day-2 before day-10."""
+
+    def by_numbers(path: str) -> list[int | str]:
+        # Every second part is a number.
+        return [int(p) if i % 2 else p for i, p in enumerate(re.split(r"([0-9]+)", path))]
+
     paths = []
     for name in names:
         if not glob.has_magic(name) or "://" in name or status_of(name) is not None:
@@ -53,15 +58,9 @@ def expanded_paths(names: Iterable[str]) -> list[str]:
             from isocost.engines.kinds import nothing_at
 
             raise nothing_at(name)
-        paths += sorted(found, key=_by_numbers)
+        paths += sorted(found, key=by_numbers)
     check_once(paths)
     return paths
-
-
-def _by_numbers(path: str) -> list[tuple[bool, int, str]]:
-    """A key that sorts names with the numbers in them as numbers."""
-    parts = re.split(r"([0-9]+)", path)
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
 
 def check_once(names: Sequence[str]) -> None:
@@ -100,27 +99,23 @@ def load_tally(name: str) -> Tally:
 
 def check_alike(tallies: Sequence[tuple[str, Tally]], but_for: str | None = None) -> None:
     """Raise if tallies cannot be added, naming the files; ``but_for`` is a role that may differ."""
-    for name, tally in tallies[1:]:
-        first_name, first = tallies[0]
-        ours, theirs = _made_with(first), _made_with(tally)
-        shared = [role for role in ours if role in theirs and role != but_for]
-        different = [role for role in shared if ours[role] != theirs[role]]
-        if different:
-            role = different[0]
-            raise UsageError(
-                Problem(
-                    f"{first_name} and {name}",
+    # A tally made from arrays has no columns.
+    made = [
+        {"bins": one.bins, "edges": one.edges, "scale": one.reading.scale, **one.columns}
+        for _, one in tallies
+    ]
+    for (name, _), theirs in zip(tallies, made, strict=True):
+        for role, ours in made[0].items():
+            if role in theirs and role != but_for and ours != theirs[role]:
+                where, rule = (
+                    f"{tallies[0][0]} and {name}",
                     f"must have the same {role} to be added",
-                    f"{ours[role]!r} and {theirs[role]!r}",
-                    "make both from the same columns with the same bins and edges; in Python, "
-                    "a + b adds tallies whose columns only have different names",
                 )
-            )
-
-
-def _made_with(tally: Tally) -> dict[str, Any]:
-    """The settings that must agree; a tally made from arrays has no columns."""
-    return {"bins": tally.bins, "edges": tally.edges, "scale": tally.reading.scale, **tally.columns}
+                step = (
+                    "make both from the same columns with the same bins and edges; in Python, "
+                    "a + b adds tallies whose columns only have different names"
+                )
+                raise UsageError(Problem(where, rule, f"{ours!r} and {theirs[role]!r}", step))
 
 
 def read(
@@ -139,8 +134,10 @@ def read_merged(
     """
     named = [data] if isinstance(data, str) else list(data)
     check_once(named)
-    if part is not None:
-        _check_rows(named)
+    without_rows = [name for name in named if is_tally_path(name) or name == "-"]
+    if part is not None and without_rows:
+        step = "pass files of data, or keep people apart beforehand and pass --holdout"
+        raise UsageError(Problem("--split", "needs files with rows", without_rows[0], step))
     tallies = expanded_paths(filter(is_tally_path, named))
     loaded = [(name, load_tally(name)) for name in tallies]
     check_alike(loaded)
@@ -211,26 +208,13 @@ def question_about(measuring: Measuring, tally: Tally) -> Question:
     return measuring.question(measures=measuring.measures, reference=reference)
 
 
-def _check_rows(named: Sequence[str]) -> None:
-    """Raise if there are no rows to divide: a tally has none, and the input comes only once."""
-    other = [name for name in named if is_tally_path(name) or name == "-"]
-    if other:
-        step = "pass files of data, or keep people apart beforehand and pass --holdout"
-        raise UsageError(Problem("--split", "needs files with rows", other[0], step))
-
-
 def _count(
     data: str, columns: Columns, reading: FileReading, grid: Grid, part: Part | None
 ) -> Tally:
     from isocost.engines.files import tally_files
     from isocost.engines.look import completed
 
-    names = {
-        "score": columns.score,
-        "label": columns.label,
-        "weight": columns.weight,
-        "group": list(columns.group),
-    }
+    names = {role: getattr(columns, role) for role in ("score", "label", "weight", "group")}
     guesses: list[str] = []
     try:
         with local(data) as path, progress("counting") as report:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import Parameter, cleandoc, signature
+from inspect import Parameter, signature
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from isocost.checks import check_kind, check_numbers, check_threshold
 from isocost.errors import require_package
@@ -263,10 +261,7 @@ class Label:
 
 
 def place_labels(
-    ax: Axes,
-    labels: Sequence[Label],
-    marks: npt.ArrayLike = (),
-    weights: npt.ArrayLike | None = None,
+    ax: Axes, labels: Sequence[Label], marks: Sequence[tuple[Floats, float]]
 ) -> list[Annotation]:
     """Write labels on axes and return their annotations, in the same order.
 
@@ -276,17 +271,22 @@ def place_labels(
         Limits and aspect must be as they will stay.
     labels : list of Label
         The first have the first choice.
-    marks : array of shape (n, 2)
-        Points of the data not to be covered: markers, and samples of lines.
-    weights : array of n numbers, optional
-        How bad it is to cover each.  What weighs more than 1 is a mark, and has a size.
+    marks : list of (array of shape (n, 2), float)
+        Points of the data not to be covered: markers, and samples of lines; and how bad it is to
+        cover one.  What weighs more than 1 is a mark, and has a size.
     """
     ax.apply_aspect()
     scale = points_per_pixel(ax)
-    dots = ax.transData.transform(np.asarray(marks, dtype=np.float64).reshape(-1, 2)) * scale
-    weight = np.ones(len(dots)) if weights is None else np.asarray(weights, dtype=np.float64)
-    page = _Page(np.array(ax.get_window_extent().extents) * scale, dots, weight)
+    dots = np.vstack([np.empty((0, 2)), *(points for points, _ in marks)])
+    weights = np.concatenate([np.full(len(points), weight) for points, weight in marks])
+    frame = np.array(ax.get_window_extent().extents) * scale
+    page = _Page(frame, ax.transData.transform(dots) * scale, weights)
     return [_write(ax, label, page) for label in labels]
+
+
+def sampled(start: Any, end: Any, count: int) -> Floats:
+    """Points of a line that labels should not cover, as rows."""
+    return np.linspace(start, end, count, dtype=np.float64)
 
 
 @dataclass
@@ -400,26 +400,6 @@ def _sides(ties: Floats, others: Floats) -> Floats:
 ASKED = ("cost", "threshold", "confidence", "seed", "reference", "min_group")
 """Fields of a question that displays share; the number of draws differs from one to another."""
 
-PARAMETERS = """
-tally : Tally, or data
-    Scores, labels and groups of people.
-rules : {name: Rule} or several rules
-    Rules without a name are named after their method.
-cost : Cost or str
-    What an error costs.
-threshold : float
-    Scores at or above this are treated as positive; an edge of the tally.
-confidence : float or None
-    Of the intervals; None for no intervals.
-question : Question, optional
-    Settings for those of its fields that are not given.
-ax : Axes, optional
-    Axes to draw on; by default those of a new figure, ``figure_``.
-options
-    The keywords of :meth:`plot`; and with data, the keywords of :func:`isocost.tally`.
-"""
-"""Entries for the parameters that the docstring of a ``from_tally`` leaves out."""
-
 Made = TypeVar("Made", bound="Display")
 
 
@@ -466,23 +446,7 @@ def draws(function: Callable[..., Made]) -> Callable[..., Made]:
         Parameter("options", Parameter.VAR_KEYWORD, annotation="Any"),
     ]
     from_tally.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    head, _, entries = cleandoc(function.__doc__ or "").partition("\n\nParameters\n----------\n")
-    known = _entries(PARAMETERS) | _entries(entries)
-    # An entry may be about several parameters.
-    told = dict.fromkeys(known[p.name] for p in parameters if p.name in known)
-    from_tally.__doc__ = "\n".join([head, "", "Parameters", "----------", *told])
     return from_tally
-
-
-def _entries(text: str) -> dict[str, str]:
-    """The entries of a section of a docstring, by the names of the parameters."""
-    entries = [entry.strip() for entry in re.split(r"\n(?=\S)", text) if entry.strip()]
-    heads = [entry.splitlines()[0].partition(" :")[0] for entry in entries]
-    return {
-        name: entry
-        for head, entry in zip(heads, entries, strict=True)
-        for name in head.replace("*", "").split(", ")
-    }
 
 
 class Display(ABC):
@@ -509,7 +473,28 @@ class Display(ABC):
     @classmethod
     @abstractmethod
     def from_tally(cls, tally: TallyLike, *args: Any, **options: Any) -> Self:
-        """From a tally, or from data with the keywords of :func:`isocost.tally`."""
+        """Make a display of a tally, or of data, and draw it.
+
+        Parameters
+        ----------
+        tally : Tally, or data
+            Scores, labels and groups of people.
+        rules : {name: Rule} or several rules
+            Rules without a name are named after their method.
+        cost : Cost or str
+            What an error costs.
+        threshold : float
+            Scores at or above this are treated as positive; an edge of the tally.
+        confidence : float or None
+            Of the intervals; None for no intervals.
+        question : Question, optional
+            Settings for those of its fields that are not given.
+        ax : Axes, optional
+            Axes to draw on; by default those of a new figure, ``figure_``.
+        *args, **options
+            What a display has besides; the keywords of :meth:`plot`; and with data, the keywords of
+            :func:`isocost.tally`.
+        """
 
     @classmethod
     def from_audit(cls, audit: Audit, *args: Any, **options: Any) -> Self:
@@ -600,12 +585,21 @@ class Display(ABC):
         return ax
 
     def _panels(
-        self, ax: Axes | None, count: int, columns: int, size: Pair, margin: Pair, gap: Pair
+        self,
+        ax: Axes | None,
+        count: int,
+        columns: int,
+        size: Pair,
+        margin: Pair,
+        gap: Pair,
+        x: str = "",
+        y: str = "",
     ) -> list[Axes]:
         """Small axes in a grid that fills the given axes, which become invisible.
 
         ``size`` of a panel and ``margin`` around all of them make the size of a new figure, in
         inches; ``gap`` is the room between columns and between rows, at most a third of the axes.
+        ``x`` is written below the lowest panels, ``y`` beside the first of each row.
         """
         rows = math.ceil(count / columns)
         ax = self._on(ax, (size[0] * columns + margin[0], size[1] * rows + margin[1]))
@@ -619,6 +613,8 @@ class Display(ABC):
             row, column = divmod(index, columns)
             left, bottom = column * (wide + across), (rows - 1 - row) * (high + down)
             panels.append(ax.inset_axes((left, bottom, wide, high)))
+            panels[-1].set_xlabel(x if index + columns >= count else "")
+            panels[-1].set_ylabel(y if column == 0 else "")
             plain_axes(panels[-1])
         return panels
 

@@ -38,6 +38,7 @@ from isocost.plots.display import (
     percent,
     place_labels,
     plain_axes,
+    sampled,
     short_name,
     short_names,
     write_title,
@@ -224,16 +225,11 @@ class ReliabilityDisplay(Display):
         confidence, replicates, seed
             Of the consistency bands; no bands for None or 0 replicates.
         """
-        options = Style(bins=bins, strategy=strategy, confidence=confidence)
-        options |= {"replicates": replicates, "seed": seed}
+        options = Style(bins=bins, strategy=strategy, replicates=replicates, seed=seed)
         groups = range(len(tally.groups))
-        return cls(
-            tally.groups,
-            [reliability(tally, group, **options) for group in groups],
-            tally.totals.n.sum(axis=1).tolist(),
-            [gap_equal_width(levels_of(tally, group)) for group in groups],
-            confidence,
-        )
+        curves = [reliability(tally, group, confidence=confidence, **options) for group in groups]
+        gaps = [gap_equal_width(levels_of(tally, group)) for group in groups]
+        return cls(tally.groups, curves, tally.totals.n.sum(axis=1).tolist(), gaps, confidence)
 
     def plot(
         self,
@@ -272,16 +268,31 @@ class ReliabilityDisplay(Display):
             self.axes_.append(top)
             if histogram:
                 lowest = cell.inset_axes((0.0, 0.0, 1.0, 0.21))
-                self._histogram(lowest, curve, look.colour)
+                plain_axes(lowest)
+                total = curve.negatives.sum() + curve.positives.sum()
+                left, wide = curve.edges[:-1], np.diff(curve.edges)
+                bars = Style(align="edge", color=look.colour, linewidth=0)
+                lowest.bar(left, curve.positives / total, wide, **bars)
+                above = Style(bottom=curve.positives / total, alpha=0.35)
+                lowest.bar(left, curve.negatives / total, wide, **above, **bars)
+                lowest.yaxis.set_major_formatter(percent)
+                lowest.locator_params(axis="y", nbins=2)
                 lowest.set(xlim=(0, 1), xticks=ticks)
                 top.tick_params(labelbottom=False)
-            lowest.set_xlabel("score")
-            if is_first:
-                top.set_ylabel("share of positives")
-                if histogram:
+                self.histograms_.append(lowest)
+                if is_first:
                     lowest.set_ylabel("people\n(dark: positive)", fontsize=SMALL, color=INK)
+            lowest.set_xlabel("score")
+            top.set_ylabel("share of positives" if is_first else "")
             if bands:
-                self.bands_.append(_band(top, curve, binned))
+                grey = Style(color=PALE, zorder=0.8)
+                if binned:
+                    x, ends = curve.score, (curve.low, curve.high)
+                    self.bands_.append(top.vlines(x, *ends, linewidth=9, **grey))
+                else:
+                    x, ends = curve.isotonic_score, (curve.isotonic_low, curve.isotonic_high)
+                    band = top.fill_between(x, *ends, linewidth=0, step="mid", **grey)
+                    self.bands_.append(band)
             if isotonic:
                 steps = Style(drawstyle="steps-mid", linewidth=1.4, zorder=2)
                 x, y = curve.isotonic_score, curve.isotonic_share
@@ -291,30 +302,9 @@ class ReliabilityDisplay(Display):
                 x, y = curve.score, curve.share
                 self.dots_.append(top.scatter(x, y, color=look.colour, zorder=3, **dots))
         if bands:
-            grey = f"grey: where {self.confidence:.0%} of\ncalibrated scores fall"
-            _write(self.axes_[0], 0.98, 0.03, grey, ha="right", va="bottom")
+            text = f"grey: where {self.confidence:.0%} of\ncalibrated scores fall"
+            _write(self.axes_[0], 0.98, 0.03, text, ha="right", va="bottom")
         return self
-
-    def _histogram(self, ax: Axes, curve: Reliability, colour: str) -> None:
-        plain_axes(ax)
-        total = curve.negatives.sum() + curve.positives.sum()
-        negatives, positives = curve.negatives / total, curve.positives / total
-        bars = Style(align="edge", color=colour, linewidth=0)
-        low, wide = curve.edges[:-1], np.diff(curve.edges)
-        ax.bar(low, positives, wide, **bars)
-        ax.bar(low, negatives, wide, positives, alpha=0.35, **bars)
-        ax.yaxis.set_major_formatter(percent)
-        ax.locator_params(axis="y", nbins=2)
-        self.histograms_.append(ax)
-
-
-def _band(ax: Axes, curve: Reliability, binned: bool) -> Any:
-    """The consistency band of the dots, or of the rising curve."""
-    if binned:
-        return ax.vlines(curve.score, curve.low, curve.high, color=PALE, linewidth=9, zorder=0.8)
-    ends = curve.isotonic_low, curve.isotonic_high
-    area = Style(color=PALE, linewidth=0, zorder=0.8, step="mid")
-    return ax.fill_between(curve.isotonic_score, *ends, **area)
 
 
 def _write(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
@@ -443,12 +433,17 @@ class PredictiveValuesDisplay(Display):
         for index in self.shown:
             colour = style[index].colour if index in named else "#8a8a8a"
             self._draw_group(ax, index, colour, style[index].marker, is_crowded)
-        short, (marks, weights) = short_names(self.names), self._marks()
+        short, marks = short_names(self.names), [(self._points(), 4.0)]
+        if self.intervals is not None:
+            for index in self.shown:
+                (x, y), ((left, right), (low, high)) = self.observed[index], self.intervals[index]
+                marks.append((sampled((left, y), (right, y), 16), 1.0))
+                marks.append((sampled((x, low), (x, high), 16), 1.0))
         labels = [
             Label(short[i], tuple(self.observed[i]), style[i].ink, bold=True, prefer=90.0)
             for i in named
         ]
-        self.texts_ = place_labels(ax, labels, marks, weights)
+        self.texts_ = place_labels(ax, labels, marks)
         missing = [name for index, name in enumerate(self.names) if index not in self.shown]
         which = short_name(", ".join(missing), 60, 2)
         title = f"Not drawn, because nobody or everybody is selected: {which}" if missing else ""
@@ -502,18 +497,6 @@ class PredictiveValuesDisplay(Display):
             own = Style(color=colour, marker=marker, markersize=size, clip_on=False)
             (artists[group],) = ax.plot(*point, zorder=zorder, **(mark | own))
         (self.base_rates_[group],) = ax.plot(mu, mu, color=colour, zorder=2, **BASE_RATE)
-
-    def _marks(self) -> tuple[Floats, Floats]:
-        """Marks and points on the intervals, and how bad it is to cover them."""
-        marks, steps = [self._points()], np.linspace(0.0, 1.0, 16)
-        if self.intervals is not None:
-            for index in self.shown:
-                x, y = self.observed[index]
-                across, up = (low + steps * (high - low) for low, high in self.intervals[index])
-                marks += [np.column_stack([across, np.full(16, y)])]
-                marks += [np.column_stack([np.full(16, x), up])]
-        lines = sum(map(len, marks[1:]))
-        return np.concatenate(marks), np.repeat([4.0, 1.0], [len(marks[0]), lines])
 
 
 MANY = 9
@@ -595,7 +578,8 @@ class NetBenefitDisplay(Display):
         is_crowded = count > MANY
         columns = min(count, 5 if is_crowded else COLUMNS)
         size, gap = ((1.9, 1.75), (0.45, 0.62)) if is_crowded else ((2.7, 2.4), (0.55, 0.85))
-        self.axes_ = self._panels(ax, count, columns, size, (0.7, 0.5), gap)
+        texts = ("threshold", "net benefit")
+        self.axes_ = self._panels(ax, count, columns, size, (0.7, 0.5), gap, *texts)
         self.lines_, self.bands_, self.treat_all_ = list[Any](), list[Any](), list[Any]()
         # The last threshold that anybody reaches; selecting everybody is known between them too.
         reached = t[curve.selection_rate.max(axis=0) > 0]
@@ -619,12 +603,9 @@ class NetBenefitDisplay(Display):
             panel.locator_params(nbins=4 if is_crowded else 5)
             bold = Style(fontsize=SMALL if is_crowded else SIZE, fontweight="bold")
             write_title(panel, names[index], color=look.ink, **bold)
-            panel.set_ylabel("net benefit" if index % columns == 0 else "")
-            panel.set_xlabel("threshold" if index + columns >= count else "")
-        by_scores = {
-            f"by the scores{level_of(self.confidence)}": CURVE | {"color": looks(1)[0].colour}
-        }
-        legend = by_scores | {"treat all": TREAT_ALL, "treat none": TREAT_NONE}
+        first = CURVE | {"color": looks(1)[0].colour}
+        legend = {f"by the scores{level_of(self.confidence)}": first}
+        legend |= {"treat all": TREAT_ALL, "treat none": TREAT_NONE}
         self.legend_ = legend_below(self.ax_, legend)
         return self
 

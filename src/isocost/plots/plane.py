@@ -42,6 +42,7 @@ from isocost.plots.display import (
     looks,
     place_labels,
     points_per_pixel,
+    sampled,
     short_name,
     write_title,
 )
@@ -80,14 +81,10 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class Crossing:
-    """The point where a level of cost meets the calibrated line of a group.
+    """The point (c_fp, c_fn) where a level of cost meets the calibrated line of a group.
 
-    Attributes
-    ----------
-    point : (c_fp, c_fn)
-        The meeting point; beyond the end of the line if it is out of reach.
-    share : float
-        How far along the line it lies: 0 is the perfect score, 1 the trivial one.
+    The share is how far along the line it lies: 0 is the perfect score, 1 the trivial one, and what
+    is beyond is out of reach.
     """
 
     point: Pair
@@ -496,17 +493,25 @@ class PlaneDisplay(Display):
         (self.diagonal_,) = ax.plot([0, 1], [1, 0], color="#a8a8a8", linewidth=0.8, zorder=1)
         self.lines_, self.trivials_, self.circles_ = list[Any](), list[Any](), list[Any]()
         self.levels_, self.beyond_, self.ellipses_ = list[Any](), list[Any](), list[Any]()
-        if lines:
-            self._draw_lines(style)
+        variances = self.variances if ellipses else None
+        spread = np.full_like(self.points, np.nan) if variances is None else np.asarray(variances)
+        pairs = zip(style, self.points, self._ends(), spread, strict=True)
+        for look, point, (x, y), variance in pairs:
+            if lines:
+                line = Style(linestyle=look.dashes, linewidth=1.6, solid_capstyle="butt")
+                self.lines_ += ax.plot([0.0, x], [0.0, y], color=look.colour, zorder=2, **line)
+                end = Style(markeredgecolor=look.colour, markeredgewidth=1.2, **TRIVIAL)
+                self.trivials_ += ax.plot(x, y, zorder=3, **end)
+            if np.isfinite(variance).all():
+                outline = ellipse(point, np.diag(variance), self.confidence)
+                area = Style(facecolor=look.colour, alpha=0.22, linewidth=0, zorder=1.5)
+                self.ellipses_ += ax.fill(*outline.T, **area)
+            if circles:
+                dot = Style(s=58, edgecolor="white", linewidth=0.9, zorder=4.5)
+                self.circles_.append(ax.scatter(*point, color=look.colour, **dot))
         if level:
             self._draw_levels(style)
-        if ellipses:
-            self._draw_ellipses(style)
-        self._draw_after(style, arrows, ellipses)
-        if circles:
-            dot = Style(s=58, edgecolor="white", linewidth=0.9, zorder=4.5)
-            for (x, y), look in zip(self.points, style, strict=True):
-                self.circles_.append(ax.scatter(x, y, color=look.colour, **dot))
+        self._draw_after(style, arrows, variances is not None)
         self._write_title(title)
         self.texts_ = list[Any]()
         if labels:
@@ -538,14 +543,6 @@ class PlaneDisplay(Display):
         """The ends of the calibrated lines."""
         return np.column_stack([self.base_rates, 1.0 - self.base_rates])
 
-    def _draw_lines(self, style: list[Look]) -> None:
-        line = Style(linewidth=1.6, zorder=2, solid_capstyle="butt")
-        for (x, y), look in zip(self._ends(), style, strict=True):
-            own = Style(color=look.colour, linestyle=look.dashes, **line)
-            self.lines_ += self.ax_.plot([0.0, x], [0.0, y], **own)
-            end = Style(markeredgecolor=look.colour, markeredgewidth=1.2, **TRIVIAL)
-            self.trivials_ += self.ax_.plot(x, y, zorder=3, **end)
-
     def _draw_levels(self, style: list[Look]) -> None:
         dashed = Style(linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.8)
         for level in self.level_lines:
@@ -559,17 +556,7 @@ class PlaneDisplay(Display):
                 colour = style[index].colour
                 self.beyond_ += self.ax_.plot(*ends.T, color=colour, zorder=2, **BEYOND)
 
-    def _draw_ellipses(self, style: list[Look]) -> None:
-        if self.variances is None:
-            return
-        area = Style(alpha=0.22, linewidth=0, zorder=1.5)
-        pairs = zip(self.points, np.asarray(self.variances), style, strict=True)
-        for point, variance, look in pairs:
-            if np.isfinite(variance).all():
-                outline = ellipse(point, np.diag(variance), self.confidence)
-                self.ellipses_ += self.ax_.fill(*outline.T, facecolor=look.colour, **area)
-
-    def _draw_after(self, style: list[Look], arrows: bool, ellipses: bool) -> None:
+    def _draw_after(self, style: list[Look], arrows: bool, outlines: bool) -> None:
         """Diamonds where rules put the groups that they move, with arrows and outlines."""
         ax = self.ax_
         self.diamonds_: dict[str, list[Any]] = {name: [] for name in self.after}
@@ -577,7 +564,7 @@ class PlaneDisplay(Display):
         self.outlines_: dict[str, list[Any]] = {}
         diamond = Style(s=62, marker="D", edgecolor="white", linewidth=0.9)
         thin = Style(linewidth=0.8, alpha=0.8, zorder=1.6)
-        if ellipses and self.variances is not None:
+        if outlines:
             self.outlines_ = {name: [] for name in self.outlines}
         ax.apply_aspect()
         for name, index, end in self._moved():
@@ -688,13 +675,11 @@ class PlaneDisplay(Display):
         """Write beside the marks, where there is room: names of the groups, or all labels."""
         self.figure_.draw_without_rendering()
         heavy = [self._marks(), *([self._ends()] if self.lines_ else [])]
-        steps = np.linspace(0.0, 1.0, 81)[:, None]
-        light = [steps * line.get_xydata()[1] for line in self.lines_]
-        light += [steps * [1.0, -1.0] + [0.0, 1.0]]
+        light = [sampled([0.0, 0.0], line.get_xydata()[1], 81) for line in self.lines_]
+        light += [sampled([0.0, 1.0], [1.0, 0.0], 81)]
         light += [line.get_xydata() for line in (*self.levels_, *self.beyond_)]
         for ends in self.after.values():
-            pairs = zip(self.points, ends, strict=True)
-            light += [start + steps[::4] * (end - start) for start, end in pairs]
+            light += list(np.moveaxis(sampled(self.points, ends, 21), 1, 0))
         labels = self._group_labels(style)
         if everything:
             # Curves are named first: their labels are small, and must stay beside them.
@@ -704,10 +689,10 @@ class PlaneDisplay(Display):
                 *self._rule_labels(),
                 *(self._ceiling_labels(style) if level else []),
             ]
-        room = self._write_diagonal() if everything and whole else np.empty((0, 2))
-        marks = [np.vstack(heavy), np.vstack(light), room]
-        weights = np.repeat([8.0, 0.6, 0.9], list(map(len, marks)))
-        self.texts_ += place_labels(self.ax_, labels, np.vstack(marks), weights)
+        marks = [(points, 8.0) for points in heavy] + [(points, 0.6) for points in light]
+        if everything and whole:
+            marks.append((self._write_diagonal(), 0.9))
+        self.texts_ += place_labels(self.ax_, labels, marks)
 
     def _group_labels(self, style: list[Look]) -> list[Label]:
         """Names with costs; the group far left looks for room on its left."""

@@ -206,12 +206,18 @@ class FrontierDisplay(Display):
         """Draw on the given axes, or on those of a new figure."""
         measures = tuple(next(iter(self.values.values())))
         count, columns = len(measures), min(len(measures), 2)
-        panels = self._panels(ax, count, columns, (3.6, 2.5), (0.6, 0.4), (0.7, 0.55))
+        across = "share of people handed over"
+        if not self._along_shares:
+            goals = {REPAIRS[frontier.method].goal for frontier in self.frontiers.values()}
+            what = "FPR and FNR" if "rates" in goals else "costs"
+            across = "tolerance" if len(goals) > 1 else f"tolerance: how far {what} may differ"
+        shape = (3.6, 2.5), (0.6, 0.4), (0.7, 0.55)
+        panels = self._panels(ax, count, columns, *shape, across)
         self.axes_ = dict(zip(measures, panels, strict=True))
         self.lines_: dict[str, dict[str, Any]] = {measure: {} for measure in measures}
         self.hatched_ = dict[str, Any]()
         widest = max(float(tolerance[-1]) for tolerance in self.tolerance.values())
-        for index, (measure, panel) in enumerate(self.axes_.items()):
+        for measure, panel in self.axes_.items():
             panel.set_xlim(0.0, widest or 1.0)
             write_title(panel, TITLES[measure])
             for name, look in zip(self.values, looks(len(self.values)), strict=True):
@@ -229,24 +235,13 @@ class FrontierDisplay(Display):
                 self.hatched_[measure] = panel.axvspan(0.0, self.infeasible_to, **HATCHED)
             if self._along_shares:
                 panel.xaxis.set_major_formatter(percent)
-            if index >= count - columns:
-                panel.set_xlabel(self._tolerance_text())
         self.figure_.draw_without_rendering()
         self._write(measures[0])
         return self
 
-    def _tolerance_text(self) -> str:
-        """The title of the axis: costs or error rates may differ; or the share handed over."""
-        if self._along_shares:
-            return "share of people handed over"
-        goals = {REPAIRS[frontier.method].goal for frontier in self.frontiers.values()}
-        of_rates = {goal == "rates" for goal in goals}
-        what = "FPR and FNR" if True in of_rates else "costs"
-        return f"tolerance: how far {what} may differ" if len(of_rates) == 1 else "tolerance"
-
     def _write(self, measure: str) -> None:
         """Names beside the lines of the first diagram, and what the hatching means."""
-        ax, labels, marks = self.axes_[measure], [], [np.empty((0, 2))]
+        ax, labels, marks = self.axes_[measure], [], list[tuple[Floats, float]]()
         lines = self.lines_[measure]
         for (name, line), look in zip(lines.items(), looks(len(lines)), strict=True):
             points = np.asarray(line.get_xydata())
@@ -255,12 +250,13 @@ class FrontierDisplay(Display):
                 x, y = points[len(points) // 3]
                 labels.append(Label(name, (float(x), float(y)), look.ink, bold=True, prefer=60.0))
                 steps, rows = np.linspace(0, len(points) - 1, 80), np.arange(len(points))
-                marks.append(np.column_stack([np.interp(steps, rows, c) for c in points.T]))
+                along = np.column_stack([np.interp(steps, rows, c) for c in points.T])
+                marks.append((along, 1.0))
         is_hatched = not np.isnan(self.infeasible_to)
         if is_hatched:
             x, y = np.linspace(0.0, self.infeasible_to, 12), np.linspace(*ax.get_ylim(), 12)
-            marks.append(np.array(np.meshgrid(x, y)).reshape(2, -1).T)
-        self.texts_: list[Any] = [*place_labels(ax, labels, np.vstack(marks))]
+            marks.append((np.array(np.meshgrid(x, y)).reshape(2, -1).T, 1.0))
+        self.texts_: list[Any] = [*place_labels(ax, labels, marks)]
         if is_hatched:
             is_wide = self.infeasible_to > 0.35 * ax.get_xlim()[1]
             text = "cannot\nbe had" if is_wide else "cannot be had"
@@ -630,7 +626,7 @@ class ChangeDisplay(Display):
         """Draw on the given axes, or on those of a new figure."""
         rows, columns = max(len(self.shown), 1), max(len(self.fates), 1)
         size, margin, gap = (2.45, 2.85), (0.6, 0.4), (0.45, 0.75)
-        panels = self._panels(ax, rows * columns, columns, size, margin, gap)
+        panels = self._panels(ax, rows * columns, columns, size, margin, gap, "score before")
         self.axes_ = dict[tuple[str, Group], Any]()
         self.moved_, self.kept_ = dict[tuple[str, Group], Any](), dict[tuple[str, Group], Any]()
         if not self.shown:
@@ -642,8 +638,6 @@ class ChangeDisplay(Display):
         for index in self.shown:
             for rule in self.fates:
                 self._diagram(next(places), rule, index, style[index])
-        for panel in panels[-columns:]:
-            panel.set_xlabel("score before")
         for panel, index in zip(panels[::columns], self.shown, strict=True):
             bold = Style(fontweight="bold", parse_math=False, color=style[index].ink)
             panel.set_ylabel(f"{short_name(self.names[index])}\nscore after", **bold)
