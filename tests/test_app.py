@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from isocost import __version__
 from isocost.cli.app import COMMANDS, SECTIONS, main
 from isocost.examples import compas_csv
 
@@ -98,7 +99,7 @@ def test_python_runs_the_package(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["isocost", "--version"])
     with pytest.raises(SystemExit):
         runpy.run_module("isocost", run_name="__main__")
-    assert capsys.readouterr().out.startswith("isocost ")
+    assert capsys.readouterr().out == f"isocost {__version__}\n"
 
 
 def test_a_wrong_command_is_named_with_one_like_it(capsys):

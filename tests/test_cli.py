@@ -137,13 +137,6 @@ def test_fit_says_what_a_long_rule_does(folder, tmp_path):
     assert "0.262695" not in done.stdout
 
 
-def test_audit_as_json(folder):
-    done = run("audit", folder / "compas.parquet", "--cost", "fpr", "--threshold", 0.33, "--json")
-    content = json.loads(done.stdout)
-    assert content["question"]["threshold"] == 0.33
-    assert content["feasibility"]["feasible"] is False
-
-
 def test_audit_from_standard_input(folder):
     text = (folder / "compas.csv").read_text()
     done = run("audit", "-", "--cost", "fpr", stdin=text)
@@ -234,7 +227,7 @@ def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
     ("method", "options", "disparity"),
     [
         ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
-        ("odds", [], "generalized_fnr"),
+        ("odds", ["--threshold", 0.37], "generalized_fnr"),
         ("reconcile", [], "fpr"),
         ("reconcile", ["--equal", "selection_rate", "--levels", "8"], "selection_rate"),
         ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
@@ -293,31 +286,18 @@ def test_fit_has_every_option_of_every_repair(folder):
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("--floor", "0.3"), "--floor: must be NAME=NUMBER", 2),
-        (("--floor", "accuracy=much"), "--floor: must be NAME=NUMBER", 2),
-        (("--floor", "fpr=0.3"), "floor: must name rates; a floor can be of tpr", 2),
-        (("--levels", "some"), "levels: must be a whole number from 2 to 1024", 2),
-        (("--no-worse",), "accept --tolerance 0.2197 or more", 1),
+        ("reconcile --floor 0.3", "--floor: must be NAME=NUMBER", 2),
+        ("reconcile --floor accuracy=much", "--floor: must be NAME=NUMBER", 2),
+        ("reconcile --floor fpr=0.3", "floor: must name rates; a floor can be of tpr", 2),
+        ("reconcile --levels some", "levels: must be a whole number from 2 to 1024", 2),
+        ("reconcile --no-worse", "accept --tolerance 0.2197 or more", 1),
+        ("coarsen --cost fpr --tolerance 0.06", "pass --allow-decision-changes to let pools", 1),
     ],
 )
-def test_requests_that_reconcile_refuses(folder, arguments, message, code):
-    done = run("fit", folder / "compas.csv", "--method", "reconcile", *arguments)
+def test_requests_that_repairs_refuse(folder, arguments, message, code):
+    done = run("fit", folder / "compas.csv", "--method", *arguments.split())
     assert done.returncode == code
     assert message in " ".join(done.stderr.split())
-
-
-def test_coarsen_says_what_it_may_not_do(folder):
-    data = folder / "compas.csv"
-    done = run("fit", data, "--method", "coarsen", "--cost", "fpr", "--tolerance", 0.06)
-    assert done.returncode in (1, 2)
-    assert "pass --allow-decision-changes to let pools cross" in done.stderr
-
-
-def test_thresholds_that_are_no_tenths(folder, tmp_path):
-    for method in ("odds", "reconcile", "withhold"):
-        options = ["--threshold", 0.37, "--tolerance", 0.06, "-o", tmp_path / f"{method}.json"]
-        done = run("fit", folder / "compas.csv", "--method", method, *options, *FEW)
-        assert done.returncode == 0
 
 
 def test_compare(folder, tmp_path):
@@ -352,11 +332,6 @@ def test_options_of_the_intervals(folder):
     assert closed["intervals"]["method"] == "analytic"
 
 
-def test_fit_without_output_prints_the_rule(folder):
-    done = run("fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06)
-    assert ic.Rule.from_json(done.stdout).method == "withhold"
-
-
 def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
     rule = tmp_path / "rule.json"
     done = run("fit", folder / "compas.csv", "--cost", "fpr", "-o", rule)
@@ -371,15 +346,6 @@ def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
     assert rule.exists()
 
 
-def test_fit_does_not_overwrite(folder, tmp_path):
-    rule = tmp_path / "rule.json"
-    rule.write_text("precious")
-    command = ["fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06, "-o", rule]
-    assert run(*command).returncode == 2
-    assert rule.read_text() == "precious"
-    assert run(*command, "--force").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -388,6 +354,7 @@ def test_fit_does_not_overwrite(folder, tmp_path):
         (["audit", "compas.csv", "--cost", "tpr"], 'cost: must be one of "fpr"'),
         (["audit", "compas.csv", "--threshold", "2"], "--threshold: must be a number strictly"),
         (["audit", "compas.csv", "--tolerance", "-1"], "tolerance: must be a number"),
+        (["audit", "compas.csv", "--fail-above", "nan"], "--fail-above: must be a number that is"),
         (["audit", "compas.csv", "--bins", "0"], "bins: must be a whole number"),
         (["audit", "compas.csv", "--drop-group", "Martian"], "--drop-group: must name a group"),
         (["audit", "compas.csv", "--drop-group", "Caucasian"], "must have at least two values"),
@@ -414,15 +381,9 @@ def test_bad_usage_and_bad_data_are_exit_code_2(folder, arguments, message):
 
 def test_debug_shows_the_traceback(folder):
     done = run("audit", "no.csv", "--debug", cwd=folder)
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert "FileError" in done.stderr
-
-
-def test_intersections_and_options(folder):
-    done = run("audit", "compas.csv", "--group", "group", "--group", "decile", cwd=folder)
-    assert done.returncode == 0
-    assert "African-American, 10" in done.stdout
 
 
 @pytest.fixture
@@ -532,7 +493,7 @@ def test_demo_tells_the_story(tmp_path):
     assert max(map(len, lines)) <= 80
 
 
-def test_demo_leaves_its_data(tmp_path):
+def test_demo_writes_its_data(tmp_path):
     done = run("demo", "--data", cwd=tmp_path)
     assert done.stdout == "6,150 rows are in data.csv. Next: isocost audit data.csv --cost fpr\n"
     assert ic.tally(str(tmp_path / "data.csv")) == compas()
@@ -543,29 +504,11 @@ def test_demo_leaves_its_data(tmp_path):
     assert ic.tally(str(tmp_path / "data.csv")) == compas()
 
 
-def test_version_and_help():
-    assert run("--version").stdout == f"isocost {ic.__version__}\n"
-    text = run("--help").stdout
-    for command in ("audit", "fit", "compare", "apply", "report", "demo"):
-        assert run(command, "--help").returncode == 0
-        assert command in text
-
-
-def test_debug_keeps_the_exit_code(folder):
-    assert run("audit", "no.csv", "--debug", cwd=folder).returncode == 2
-
-
 def shell(script, cwd):
     """Run a script in which $ISOCOST is the command; the exit code is that of the first process."""
-    return subprocess.run(
-        ["bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        timeout=120,
-        env={**os.environ, "ISOCOST": ISOCOST},
-    )
+    command = ["bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}"]
+    env = {**os.environ, "ISOCOST": ISOCOST}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, env=env)
 
 
 PRINTING = ["audit compas.csv --cost fpr --plot", "audit compas.csv --json", "tally compas.csv"]
@@ -650,12 +593,6 @@ def test_paths_that_cannot_be(folder, tmp_path):
             assert len(done.stderr) < 600
 
 
-def test_a_gate_that_is_no_number(folder):
-    done = run("audit", "compas.csv", "--fail-above", "nan", cwd=folder)
-    assert done.returncode == 2
-    assert "--fail-above: must be a number that is at least 0" in done.stderr
-
-
 @pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
 def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
     rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
@@ -669,15 +606,7 @@ def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
 
 def test_letters_that_the_terminal_cannot_write(tmp_path):
     (tmp_path / "d.csv").write_text("score,label,group\n0.1,0,é\n0.9,1,é\n0.2,0,b\n0.7,1,b\n")
-    command = [ISOCOST, "audit", "d.csv"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
+    done = shell("PYTHONIOENCODING=ascii $ISOCOST audit d.csv", tmp_path)
     assert done.returncode == 0
     assert "\\xe9" in done.stdout
 

@@ -21,7 +21,7 @@ import threading
 import tomllib
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from isocost import __version__
 from isocost.atomic import read_text
 from isocost.cli import commands
 from isocost.cli.doctor import doctor
-from isocost.cli.options import expanded
+from isocost.cli.options import expanded, other, parameter_of
 from isocost.cli.output import complain, say, standard_streams, typed
 from isocost.errors import (
     FileError,
@@ -241,38 +241,34 @@ def _table(path: Path) -> dict[str, Any]:
         raise FileError(Problem(str(path), "must be TOML", str(error), step)) from error
     if path.name != SHARED:
         return content
-    tool = content.get("tool", {})
-    table = tool.get("isocost", {}) if isinstance(tool, dict) else {}
-    if not isinstance(table, dict):
-        rule, step = "must have a table", "begin it with the line [tool.isocost]"
-        raise UsageError(Problem(f"{path}: tool.isocost", rule, repr(table), step))
+    table: dict[str, Any] = content.get("tool", {}).get("isocost", {})
     return table
 
 
 def _check_keys(file: Path, table: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
     """Raise for a key that no command knows; those of other commands are fine."""
     every = {name for options in known.values() for name in options}
-    _check_known(file, (key for key in table if key not in known), every)
+    listed = [("", [key for key in table if key not in known], every)]
     for command, options in known.items():
-        own = table.get(command, {})
-        if command in table and not isinstance(own, dict) and command not in every:
+        own = table.get(command)
+        if isinstance(own, dict):
+            listed.append((f"{command}.", list(own), options))
+        elif command in table and command not in every:
             rule, step = "must be a table, as the name of a command", f"write [{command}] above it"
             raise UsageError(Problem(f"{file}: {command}", rule, repr(own), step))
-        if isinstance(own, dict):
-            _check_known(file, own, options, f"{command}.")
-
-
-def _check_known(file: Path, keys: Iterable[str], known: set[str], prefix: str = "") -> None:
-    for key in keys:
-        name = key.replace("-", "_")
-        if name in NEVER:
-            rule, step = "must be given on the command line", f"remove it, and pass {_option(name)}"
-            raise UsageError(Problem(f"{file}: {prefix}{key}", rule, "in a file", step))
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            step = f"did you mean {near[0]}?" if near else f"use some of {listing(sorted(known))}"
-            rule = "must be an option of " + (f"isocost {prefix[:-1]}" if prefix else "a command")
-            raise UsageError(Problem(f"{file}: {prefix}{key}", rule, "no such option", step))
+    for prefix, keys, options in listed:
+        for key in keys:
+            name, where = key.replace("-", "_"), f"{file}: {prefix}{key}"
+            if name in NEVER:
+                step = f"remove it, and pass {_option(name)}"
+                rule = "must be given on the command line"
+                raise UsageError(Problem(where, rule, "in a file", step))
+            if name not in options:
+                step = f"use some of {listing(sorted(options))}"
+                if near := difflib.get_close_matches(name, options, 1):
+                    step = f"did you mean {near[0]}?"
+                rule = f"must be an option of {f'isocost {prefix[:-1]}' if prefix else 'a command'}"
+                raise UsageError(Problem(where, rule, "no such option", step))
 
 
 def _checked(file: Path, name: str, value: Any, context: typer.Context) -> list[str] | str:
@@ -295,20 +291,16 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_CONFIG = inspect.Parameter(
+_CONFIG = parameter_of(
     "config",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=None,
-    annotation=Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            callback=_read_config,
-            is_eager=True,
-            help="TOML file with options; default: isocost.toml here, or [tool.isocost] of "
-            "pyproject.toml here.",
-        ),
-    ],
+    Path | None,
+    other(
+        None,
+        "TOML file with options; default: isocost.toml here, or [tool.isocost] of pyproject.toml "
+        "here.",
+        callback=_read_config,
+        is_eager=True,
+    ),
 )
 
 

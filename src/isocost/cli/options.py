@@ -77,7 +77,7 @@ def expanded(function: Callable[..., Any], *more: inspect.Parameter) -> Callable
         if name in classes:
             parameters += _parameters(classes[name])
         elif isinstance(parameter.default, Field):
-            parameters.append(_parameter(name, hints[name], parameter.default))
+            parameters.append(parameter_of(name, hints[name], parameter.default))
         else:
             parameters.append(parameter.replace(annotation=hints[name]))
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -108,12 +108,12 @@ def _plain(value: Any) -> Any:
 def _parameters(kind: Any) -> tuple[inspect.Parameter, ...]:
     """The options of a dataclass as parameters."""
     hints = get_type_hints(kind)
-    own = [_parameter(one.name, hints[one.name], one) for one in fields(kind) if one.metadata]
+    own = [parameter_of(one.name, hints[one.name], one) for one in fields(kind) if one.metadata]
     return (*own, *(kind.more_parameters() if hasattr(kind, "more_parameters") else ()))
 
 
-def _parameter(name: str, hint: Any, described: Field[Any]) -> inspect.Parameter:
-    """An option as typer's parameter."""
+def parameter_of(name: str, hint: Any, described: Field[Any]) -> inspect.Parameter:
+    """An option as typer's parameter; ``described`` is what :func:`option` returned."""
     how, default = described.metadata, described.default
     if described.default_factory is not MISSING:
         default = described.default_factory()
@@ -370,7 +370,7 @@ class Repairing(Asking):
                 hint, default, text = Any, None, f"{text} Default: what it takes."
                 more = {"parser": share_of, "metavar": "NUMBER|least"}
             words = [word for _, one in settings for word in one.choices]
-            yield _parameter(name, hint, in_repair(default, text, choices=words, **more))
+            yield parameter_of(name, hint, in_repair(default, text, choices=words, **more))
 
     @property
     def options(self) -> dict[str, Any]:

@@ -58,30 +58,24 @@ COLUMNS = 3
 
 
 @dataclass(frozen=True)
-class Reliability:
-    """The numbers of the reliability diagram of one group.
-
-    Attributes
-    ----------
-    score, share, weight : arrays
-        Of each bin that holds somebody: the mean score, the share of positives, the weight.
-    low, high : arrays
-        The consistency band of the bins.
-    isotonic_score, isotonic_share, isotonic_low, isotonic_high : arrays
-        The best rising curve through the labels, and its consistency band.
-    edges, negatives, positives : arrays
-        The histogram of the scores: edges, and the weight of each label between them.
-    """
+class ShareCurve:
+    """Shares of positives at scores, with the low and the high end of their consistency band."""
 
     score: Floats
     share: Floats
-    weight: Floats
     low: Floats
     high: Floats
-    isotonic_score: Floats
-    isotonic_share: Floats
-    isotonic_low: Floats
-    isotonic_high: Floats
+
+
+@dataclass(frozen=True)
+class Reliability(ShareCurve):
+    """The reliability diagram of one group: a point for each bin that holds somebody.
+
+    ``isotonic`` is the best rising curve through the labels.  The histogram of the scores has
+    ``edges`` and the weight of each label between them.
+    """
+
+    isotonic: ShareCurve
     edges: Floats
     negatives: Floats
     positives: Floats
@@ -141,16 +135,14 @@ def reliability(
 
     low, high = band([np.bincount(bin_, y * levels.w) / weight for y in drawn], len(weight))
     curve = isotonic_shares(levels.wy / levels.w, levels.w)
-    iso_low, iso_high = band([isotonic_shares(y, levels.w) for y in drawn], len(rows))
+    around = band([isotonic_shares(y, levels.w) for y in drawn], len(rows))
     score, share = (np.bincount(bin_, x) / weight for x in (levels.wh, levels.wy))
     cells = tally.cells.take(tally.cells.of_group(group))
     edges = np.arange(41) / 40
     bar = np.searchsorted(edges[1:-1], cells.wh / cells.w + 1e-12, side="right")
     negatives, positives = (add_up(bar, cells.w * (cells.label == label), 40) for label in (0, 1))
-    return Reliability(
-        score, share, weight, low, high, levels.position, curve, iso_low, iso_high,
-        edges, negatives, positives,
-    )  # fmt: skip
+    isotonic = ShareCurve(levels.position, curve, *around)
+    return Reliability(score, share, low, high, isotonic, edges, negatives, positives)
 
 
 def isotonic_shares(share: Floats, weight: Floats) -> Floats:
@@ -285,17 +277,13 @@ class ReliabilityDisplay(Display):
             lowest.set_xlabel("score")
             top.set_ylabel("share of positives" if is_first else "")
             if bands:
-                grey = Style(color=PALE, zorder=0.8)
-                if binned:
-                    x, ends = curve.score, (curve.low, curve.high)
-                    self.bands_.append(top.vlines(x, *ends, linewidth=9, **grey))
-                else:
-                    x, ends = curve.isotonic_score, (curve.isotonic_low, curve.isotonic_high)
-                    band = top.fill_between(x, *ends, linewidth=0, step="mid", **grey)
-                    self.bands_.append(band)
+                of, grey = curve if binned else curve.isotonic, Style(color=PALE, zorder=0.8)
+                draw = top.vlines if binned else top.fill_between
+                grey |= {"linewidth": 9} if binned else {"linewidth": 0, "step": "mid"}
+                self.bands_.append(draw(of.score, of.low, of.high, **grey))
             if isotonic:
                 steps = Style(drawstyle="steps-mid", linewidth=1.4, zorder=2)
-                x, y = curve.isotonic_score, curve.isotonic_share
+                x, y = curve.isotonic.score, curve.isotonic.share
                 self.isotonic_ += top.plot(x, y, color=look.colour, **steps)
             if binned:
                 dots = Style(s=26, edgecolor="white", linewidth=0.7, clip_on=False)
