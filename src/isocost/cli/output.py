@@ -106,7 +106,12 @@ def _broad(text: str) -> int:
 
 def _split(table: Block, room: int) -> list[Block]:
     """Blocks of as many columns as fit beside the first; none if a column does not fit."""
-    first, *others = zip(_folded(table), *table.rows, strict=True)
+    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
+    folded = [
+        fill(name, max([1, *map(width, column)]), break_long_words=False)
+        for name, column in zip(table.header, columns, strict=True)
+    ]
+    first, *others = zip(folded, *table.rows, strict=True)
     start = FRAME + PER_COLUMN + max(map(_broad, first))
     blocks: list[list[tuple[str, ...]]] = []
     left = 0
@@ -121,15 +126,6 @@ def _split(table: Block, room: int) -> list[Block]:
         left -= takes
     tables = ([list(line) for line in zip(first, *block, strict=True)] for block in blocks)
     return [Block(header, rows) for header, *rows in tables]
-
-
-def _folded(table: Block) -> list[str]:
-    """The header wrapped to the width of the cells below, without breaking words."""
-    columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
-    return [
-        fill(name, max([1, *map(width, column)]), break_long_words=False)
-        for name, column in zip(table.header, columns, strict=True)
-    ]
 
 
 def listed(table: Block, room: int) -> list[str]:
@@ -424,13 +420,11 @@ def show_audit(
         shown = tuple(name for name in shown if name in BRIEF)
     out.table(result.headline(), *replace(result, shown=shown).table())
     out.draw(result, plot)
-    notes = said.notes
+    notes = [note for note in said.notes if full or note.is_caution or note.commands]
+    lines = list(map(str, notes))
     if full:
         out.prose("\n" + "\n".join(result.summary()), piped=False)
     else:
-        notes = [note for note in notes if note.is_caution or note.commands]
-    lines = list(map(str, notes))
-    if not full:
         more = len(result.shown) - len(shown)
         lines.append(f"--full shows {f'{more} more numbers and ' if more else ''}every note.")
         say()

@@ -680,32 +680,27 @@ class PlaneDisplay(Display):
         light += [line.get_xydata() for line in (*self.levels_, *self.beyond_)]
         for ends in self.after.values():
             light += list(np.moveaxis(sampled(self.points, ends, 21), 1, 0))
-        labels = self._group_labels(style)
+        # Curves are named first: their labels are small, and must stay beside them.
+        labels = self._level_labels() if everything and level else []
+        # The group far left looks for room on its left.
+        middle = float(np.median(self.points[:, 0]))
+        for name, cost, (x, y), look in zip(
+            self.names, self.costs, self.points, style, strict=True
+        ):
+            text, prefer = f"{short_name(name)}\ncosts {cost:.3f}", 0.0 if x >= middle else 180.0
+            labels.append(Label(text, (float(x), float(y)), look.ink, bold=True, prefer=prefer))
         if everything:
-            # Curves are named first: their labels are small, and must stay beside them.
-            labels = [
-                *(self._level_labels() if level else []),
-                *labels,
-                *self._rule_labels(),
-                *(self._ceiling_labels(style) if level else []),
-            ]
+            labels += self._rule_labels()
+        # The most that groups can cost which cannot reach the target, at the end of their line.
+        for index in np.flatnonzero(self.unreachable) if everything and level else ():
+            name = short_name(self.names[index], lines=1)
+            text = f"{name}:\nat most {self.trivial_costs[index]:.3f}"
+            end = trivial_point(float(self.base_rates[index]))
+            labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
         marks = [(points, 8.0) for points in heavy] + [(points, 0.6) for points in light]
         if everything and whole:
             marks.append((self._write_diagonal(), 0.9))
         self.texts_ += place_labels(self.ax_, labels, marks)
-
-    def _group_labels(self, style: list[Look]) -> list[Label]:
-        """Names with costs; the group far left looks for room on its left."""
-        middle = float(np.median(self.points[:, 0]))
-        return [
-            Label(
-                f"{short_name(name)}\ncosts {cost:.3f}", (float(x), float(y)), look.ink, bold=True,
-                prefer=0.0 if x >= middle else 180.0,
-            )
-            for name, cost, (x, y), look in zip(
-                self.names, self.costs, self.points, style, strict=True
-            )
-        ]  # fmt: skip
 
     def _rule_labels(self) -> list[Label]:
         """One label for diamonds that lie together, whatever their rule and group."""
@@ -720,16 +715,6 @@ class PlaneDisplay(Display):
             Label(short_name(", ".join(names), 30), (float(x), float(y)), INK, SMALL, prefer=-45)
             for (x, y), names in together
         ]
-
-    def _ceiling_labels(self, style: list[Look]) -> list[Label]:
-        """The most that groups can cost which cannot reach the target, at the end of their line."""
-        labels = []
-        for index in np.flatnonzero(self.unreachable):
-            end = trivial_point(float(self.base_rates[index]))
-            name = short_name(self.names[index], lines=1)
-            text = f"{name}:\nat most {self.trivial_costs[index]:.3f}"
-            labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
-        return labels
 
     def _level_labels(self) -> list[Label]:
         """The value of each level, near that end of its curve where fewer things are."""

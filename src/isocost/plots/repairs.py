@@ -122,8 +122,11 @@ class FrontierDisplay(Display):
     measures: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
+        check_kind("frontiers", self.frontiers, Mapping, rule, step)
+        for one in self.frontiers.values():
+            check_kind("frontiers", one, Frontier, rule, step)
         if not self.frontiers:
-            step = "pass what isocost.frontier returned"
             raise UsageError(Problem("frontiers", "must hold at least one", "none", step))
         along = {f.method: REPAIRS[f.method].defers for f in self.frontiers.values()}
         if len(set(along.values())) > 1:
@@ -196,10 +199,6 @@ class FrontierDisplay(Display):
     ) -> Self:
         """From one frontier, or several by name; see :func:`isocost.frontier`."""
         named = {frontiers.method: frontiers} if isinstance(frontiers, Frontier) else frontiers
-        rule, step = "must be a Frontier, or several by name", "pass what isocost.frontier returned"
-        check_kind("frontiers", named, Mapping, rule, step)
-        for one in named.values():
-            check_kind("frontiers", one, Frontier, rule, step)
         return cls(named, measures).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -230,7 +229,19 @@ class FrontierDisplay(Display):
                     self.tolerance[name], values, **line, **first, clip_on=False, zorder=3
                 )
             known = np.concatenate([values[measure] for values in self.values.values()])
-            _scale(panel, measure, known[~np.isnan(known)])
+            known = known[~np.isnan(known)]
+            top = float(known.max(initial=0.0))
+            # From 0 for losses; for accuracy only its range, but at least 2 percentage points.
+            if measure == "accuracy" and len(known):
+                bottom = float(known.min())
+                middle, half = (top + bottom) / 2.0, max((top - bottom) * 0.65, 0.01)
+                panel.set_ylim(middle - half, middle + half)
+            else:
+                panel.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
+            if measure in SHARES:
+                panel.yaxis.set_major_formatter(percent)
+            panel.locator_params(axis="y", nbins=5)
+            panel.locator_params(axis="x", nbins=6)
             if not np.isnan(self.infeasible_to):
                 self.hatched_[measure] = panel.axvspan(0.0, self.infeasible_to, **HATCHED)
             if self._along_shares:
@@ -265,21 +276,6 @@ class FrontierDisplay(Display):
             place = self.infeasible_to / 2.0, 0.5, text
             small = Style(fontsize=SMALL, color=GREY, **middle)
             self.texts_.append(ax.text(*place, transform=ax.get_xaxis_transform(), **small))
-
-
-def _scale(ax: Axes, measure: str, known: Floats) -> None:
-    """From 0 for losses; for accuracy only its range, but at least 2 percentage points."""
-    top = float(known.max(initial=0.0))
-    if measure == "accuracy" and len(known):
-        bottom = float(known.min())
-        middle, half = (top + bottom) / 2.0, max((top - bottom) * 0.65, 0.01)
-        ax.set_ylim(middle - half, middle + half)
-    else:
-        ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
-    if measure in SHARES:
-        ax.yaxis.set_major_formatter(percent)
-    ax.locator_params(axis="y", nbins=5)
-    ax.locator_params(axis="x", nbins=6)
 
 
 # Thresholds
@@ -502,14 +498,9 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class Fates:
-    """Possible changes for the people of a group: segments with an old and a new score.
+    """Possible changes for the people of a group, in segments that are shares of it.
 
-    Attributes
-    ----------
-    old, new : arrays
-        The score before (the mean of its bin) and after.
-    share : array
-        The share of the group in each segment; they add up to 1.
+    The old score is the mean of its bin.
     """
 
     old: Floats
