@@ -117,6 +117,7 @@ def test_a_wrong_command_is_named_with_one_like_it(capsys):
     [
         ("--help", ("measures", "repairs.table", "engines.files", "page", "plots", "learn")),
         ("audit data.csv", ("page", "judging.compare", "judging.watch", "engines.sql")),
+        ("sql --tally", ("measures", "repairs", "judging", "engines.files", "page")),
     ],
 )
 def test_a_command_loads_only_what_it_uses(arguments, unused):

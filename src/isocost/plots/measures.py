@@ -16,7 +16,7 @@ from isocost.groups import Group
 from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
-from isocost.measures.intervals import derived_interval, mean_interval, means_of
+from isocost.measures.intervals import Mean, derived_interval, mean_interval, means_of
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES, Chosen, chosen_measures
 from isocost.plots.display import (
@@ -52,6 +52,14 @@ if TYPE_CHECKING:
 
 COLUMNS = 3
 """Number of diagrams side by side."""
+
+
+def means_by_group(tally: Tally, names: Sequence[str], first: int = 0) -> list[list[Mean]]:
+    """Measures of each group with their errors; people in bin ``first`` or above are selected."""
+    measures = {name: MEASURES[name] for name in names}
+    groups = [tally.cells.of_group(index) for index in range(len(tally.groups))]
+    own = [tally.cells.take(rows) for rows in groups]
+    return [list(means_of(measures, cells, first).values()) for cells in own]
 
 
 # Reliability
@@ -377,20 +385,17 @@ class PredictiveValuesDisplay(Display):
         confidence: float | None = DEFAULT.confidence,
     ) -> Self:
         """The predictive values of the groups of a tally."""
-        sums, cells = tally.kinds(threshold), tally.cells
-        rows = {name: MEASURES[name] for name in ("false_omission_rate", "ppv")}
+        sums, names = tally.kinds(threshold), ("false_omission_rate", "ppv")
         # People passed over, and people selected.
         w, wh = (np.stack([x[:, ::2].sum(1), x[:, 1::2].sum(1)], axis=1) for x in (sums.w, sums.wh))
         intervals = None
         if confidence is not None:
-            confidence, first = check_confidence(confidence), tally.grid.first_bin(threshold)
-            own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
-            means = [means_of(rows, each, first).values() for each in own]
-            ends = [[mean_interval(mean, confidence) for mean in each] for each in means]
-            intervals = np.array(ends)
+            level, first = check_confidence(confidence), tally.grid.first_bin(threshold)
+            means = means_by_group(tally, names, first)
+            intervals = np.array([[mean_interval(m, level) for m in each] for each in means])
         return cls(
             tally.groups,
-            np.stack([measure.of(sums) for measure in rows.values()], axis=1),
+            np.stack([MEASURES[name].of(sums) for name in names], axis=1),
             np.divide(wh, w, out=np.full_like(w, np.nan), where=w > 0),
             intervals,
             MEASURES["base_rate"].of(sums),
