@@ -234,9 +234,8 @@ def rate_variances(tally: Tally) -> Floats:
     array([[0.0625,    nan]])
     """
     means = means_by_group(tally, ("generalized_fpr", "generalized_fnr"))
-    errors, rows = np.array([[(m.error, m.rows) for m in each] for each in means]).transpose(
-        2, 0, 1
-    )
+    errors = np.array([[mean.error for mean in each] for each in means])
+    rows = np.array([[mean.rows for mean in each] for each in means])
     peers = np.where(rows > 1.0 + SLACK, rows - 1.0, np.nan)
     variances: Floats = errors**2 * rows / peers
     return variances
