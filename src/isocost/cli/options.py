@@ -261,7 +261,7 @@ class Asking:
     )
 
     def question(self, usual: Mapping[str, Any] | None = None, **more: Any) -> Question:
-        """What is asked; ``usual`` are the values of fields that were not given."""
+        """The question; ``usual`` are the values of fields that were not given."""
         # Asked here too, so that the messages name the options.
         if self.threshold is not None:
             check_threshold(self.threshold, "--threshold")

@@ -470,7 +470,7 @@ def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> Non
 
 
 def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:
-    """What a rule does to each group, as header and rows."""
+    """Effects of a rule on each group, as header and rows."""
     header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
     names = names_of(changes)
     # Numbers of the others are never shown without the share that is handed over.
