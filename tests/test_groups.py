@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.groups import as_group, from_json, group_names, sort_groups, to_json
+from isocost.groups import as_group, group_names, sort_groups, to_json
 
 
 def test_values_keep_their_type():
@@ -41,7 +41,7 @@ def test_names_show_the_type_only_where_needed():
 
 @pytest.mark.parametrize("group", ["a", 1, 1.5, True, ("F", 3)])
 def test_json_round_trip(group):
-    back = from_json(to_json(group))
+    back = as_group(to_json(group))
     assert back == group
     assert type(back) is type(group)
 

@@ -214,7 +214,7 @@ def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
         raise UsageError(missing)
 
 
-def check_names(*, optional: Sequence[str] = (), step: str = "", **names: Any) -> None:
+def check_names(*, optional: Sequence[str] = (), step: Any = None, **names: Any) -> None:
     """Raise if names of columns are not texts; those in ``optional`` may be None.
 
     Examples
@@ -231,7 +231,7 @@ def check_names(*, optional: Sequence[str] = (), step: str = "", **names: Any) -
             raise UsageError(Problem(role, "must be the name of a column", short(name), step))
 
 
-def group_names_of(group: Any, step: str = "") -> list[str]:
+def group_names_of(group: Any, step: str | None = None) -> list[str]:
     """The names of the group columns, one or several."""
     names = list(group) if isinstance(group, list | tuple) else [group]
     if not names:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from isocost.checks import check_flag, short
 from isocost.errors import Problem, UsageError, require_package
 from isocost.groups import names_of
-from isocost.judging.audit import Audit, as_audit
+from isocost.judging.audit import Audit, audits
 from isocost.page.report import report_html
 from isocost.rules import Rule, check_rule
-from isocost.tallies import DataOptions, TallyLike
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
 
@@ -27,29 +26,27 @@ BATCH = 1000
 """The most metrics that a tracking server accepts at once."""
 
 
+@audits("rule")
 def log_audit(
-    audit: Audit | TallyLike,
-    rule: Rule | None = None,
-    *,
-    report: bool = True,
-    prefix: str = "isocost",
-    **reading: Unpack[DataOptions],
+    audit: Audit, rule: Rule | None = None, *, report: bool = True, prefix: str = "isocost"
 ) -> str:
     """Log an audit to the active run of MLflow, or to a new one if there is none.
 
     Parameters
     ----------
     audit : Audit, Tally, or data
-        What is not an audit yet is audited with the usual settings.
-        Its numbers become metrics: ``isocost/groups/GROUP/fpr``, ``isocost/overall/fpr``,
-        ``isocost/disparities/fpr``, with ``_low`` and ``_high`` of disparities that have an
-        interval.  Numbers that are not defined are left out.
+        A tally is audited first, and data are counted before that.  Its numbers become metrics:
+        ``isocost/groups/GROUP/fpr``, ``isocost/overall/fpr``, ``isocost/disparities/fpr``, with
+        ``_low`` and ``_high`` of disparities that have an interval.  Numbers that are not defined
+        are left out.
     rule : Rule, optional
         A repair to keep beside the audit.
     report : bool
         Whether to log the page of :func:`isocost.report`; it takes a second or more.
     prefix : str
         The first part of every name.  A run has one audit for each prefix.
+    cost, threshold, tolerance
+        As for :func:`isocost.audit`; not with an audit, which has its own.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -77,7 +74,6 @@ def log_audit(
         check_rule(rule)
     check_flag("report", report)
     _check_prefix(prefix)
-    audit = as_audit(audit, reading)
     install = 'pip install "isocost[mlflow]"'
     mlflow = require_package("mlflow", "mlflow", "is needed to log an audit", install)
     # Made before anything is logged: a run has all of it or nothing.

@@ -53,6 +53,8 @@ class Record:
         default the fields.
     also, unwritten : tuple of str
         By default, names that are written after the fields, and fields that are not.
+    sparse : bool
+        True if fields that have their default are left out.
 
     Examples
     --------
@@ -68,11 +70,15 @@ class Record:
     written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
+    sparse: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         kinds = {one.name: str(one.type) for one in fields(self)}  # type: ignore[arg-type]
         usual = (name for name in kinds if name not in self.unwritten)
+        if self.sparse:
+            default = type(self)()
+            usual = (name for name in kinds if getattr(self, name) != getattr(default, name))
         content: dict[str, Any] = {}
         for word in self.written or (*usual, *self.also):
             name = word.removeprefix("*")

@@ -49,7 +49,7 @@ from isocost.errors import (
     spoken,
 )
 from isocost.grid import Grid
-from isocost.groups import Group, as_group, beside_groups, from_json, names_of, to_json
+from isocost.groups import Group, as_group, beside_groups, names_of, to_json
 from isocost.readings import Reading
 from isocost.result import Record
 from isocost.tables import frame_of, html_table, text_table
@@ -568,7 +568,7 @@ def _read_promise(content: Any) -> Promise:
     if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
         rule = "must be a share between 0 and 1 for each group"
         raise bad_rule("rule promise handed_over", rule, short(handed))
-    return Promise(**{**content, "handed_over": {from_json(group): x for group, x in handed}})
+    return Promise(**{**content, "handed_over": {as_group(group): x for group, x in handed}})
 
 
 @dataclass(frozen=True, repr=False)
@@ -1000,7 +1000,7 @@ class Rule:
         cost, groups, fitted = content["cost"], content["groups"], content["fitted"]
         try:
             return cls(
-                groups=tuple(map(from_json, groups)),
+                groups=tuple(map(as_group, groups)),
                 rows=tuple(map(_read_row, content["rows"])),
                 method=content["method"],
                 cost=None if cost is None else Cost.from_dict(cost),
@@ -1009,7 +1009,7 @@ class Rule:
                 made_from=content["made_from"],
                 salt=content["coin"]["salt"],
                 promise=_read_promise(content["promise"]),
-                fitted=tuple(map(from_json, fitted)),
+                fitted=tuple(map(as_group, fitted)),
             )
         except RuleError:
             raise
@@ -1200,4 +1200,4 @@ def _read_row(row: Any) -> Row:
         raise bad_rule("rule row", rule, short(row))
     if ("end" in row) != (row["action"] == "line"):
         raise bad_rule("rule row", 'must have an end if the action is "line"', short(row))
-    return Row(**{**row, "group": from_json(row["group"])})
+    return Row(**{**row, "group": as_group(row["group"])})
