@@ -32,19 +32,7 @@ _KINDS = {
 
 
 def check_ending(path: str | Path, *endings: str) -> None:
-    """Raise if a name has the ending of another kind of file; it may have no ending.
-
-    Examples
-    --------
-    >>> check_ending("rule.JSON", ".json")
-    >>> check_ending("rule", ".json")
-    >>> check_ending("rule.csv", ".json")
-    Traceback (most recent call last):
-    ...
-    isocost.errors.FileError: output: must end in .json
-      got:  rule.csv
-      next: name it rule.json
-    """
+    """Raise if a name has the ending of another kind of file; it may have no ending."""
     target = Path(path)
     if target.suffix and target.suffix.lower() not in endings:
         step = f"name it {target.with_suffix(endings[0])}"
@@ -104,13 +92,11 @@ def _create(temporary: Path, target: Path) -> int | None:
 
 
 def _locked(file: int, *, wait: bool) -> bool:
-    """Lock a file; false if another process holds the lock, or if it must not be locked.
-
-    DuckDB locks the files it writes with fcntl.  On NFS and on macOS that conflicts with flock:
-    there files are written without our lock, and leftovers stay.
-    """
+    """Lock a file; false if another process holds the lock, or if it must not be locked."""
     if sys.platform == "win32":
         return False
+    # DuckDB locks the files it writes with fcntl.  On NFS and on macOS that conflicts with flock:
+    # there files are written without our lock, and leftovers stay.
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -218,13 +204,7 @@ def read_text(path: str | Path) -> str:
 
 
 def status_of(path: str | Path) -> os.stat_result | None:
-    """The status of a path, None if it does not exist; an error if that cannot be determined.
-
-    Examples
-    --------
-    >>> status_of("no such file") is None
-    True
-    """
+    """The status of a path, None if it does not exist; an error if that cannot be determined."""
     try:
         return Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -37,14 +37,7 @@ def as_group(value: Any) -> Group:
 
 
 def as_scalar(value: Any) -> Scalar:
-    """Convert a single value of a column to a part of a group; nested values are an error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_scalar(np.uint64(2**63)), as_scalar(np.str_("a"))
-    (9223372036854775808, 'a')
-    """
+    """Convert a single value of a column to a part of a group; nested values are an error."""
     # NumPy's own numbers and texts; item() of a date would be nanoseconds.
     if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "?") in "biufU":
         value = value.item()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from isocost.checks import check_flag, short
@@ -73,14 +73,34 @@ def log_audit(
     if rule is not None:
         check_rule(rule)
     check_flag("report", report)
-    _check_prefix(prefix)
+    if not isinstance(prefix, str) or not re.fullmatch(r"\w[\w\-]{0,49}", prefix):
+        must = "must be at most 50 letters, digits, underscores and hyphens"
+        raise UsageError(Problem("prefix", must, short(prefix), 'for example prefix="after"'))
     install = 'pip install "isocost[mlflow]"'
     mlflow = require_package("mlflow", "mlflow", "is needed to log an audit", install)
     # Made before anything is logged: a run has all of it or nothing.
     page = report_html(audit, None if rule is None else [rule]) if report else None
-    parameters = {f"{prefix}.{name}": text for name, text in _parameters(audit, rule).items()}
+    asked: dict[str, Any] = {
+        "cost": audit.cost,
+        "threshold": audit.threshold,
+        "tolerance": audit.feasibility.tolerance,
+        "confidence": audit.confidence,
+        **audit.tally.columns,
+        "rule": None if rule is None else rule.method,
+    }
+    parameters = {
+        f"{prefix}.{name}": ", ".join(map(str, x)) if isinstance(x, list | tuple) else str(x)
+        for name, x in asked.items()
+        if x is not None
+    }
     run = mlflow.active_run() or mlflow.start_run()
-    _check_unlogged(mlflow.get_run(run.info.run_id).data.params, parameters, prefix)
+    logged = mlflow.get_run(run.info.run_id).data.params
+    for name, text in parameters.items():
+        if logged.get(name, text) != text:
+            must = "must be new in a run, unless the audit was made with the same arguments"
+            got = f"{prefix!r}, and {name} is {logged[name]} there, not {text}"
+            step = 'pass another prefix, for example prefix="after", or start another run'
+            raise UsageError(Problem("prefix", must, got, step))
     mlflow.log_params(parameters)
     mlflow.set_tag(f"{prefix}.verdict", plain(statement(audit).headline))
     metrics = list(metrics_of(audit, prefix).items())
@@ -140,36 +160,3 @@ def _safe_names(names: Iterable[str]) -> list[str]:
         used.add(unique.casefold())
         chosen.append(unique)
     return chosen
-
-
-def _parameters(audit: Audit, rule: Rule | None) -> dict[str, str]:
-    columns = {name: value for name, value in audit.tally.columns.items() if value is not None}
-    asked: dict[str, Any] = {
-        "cost": audit.cost,
-        "threshold": audit.threshold,
-        "tolerance": audit.feasibility.tolerance,
-        "confidence": audit.confidence,
-        **columns,
-        "rule": None if rule is None else rule.method,
-    }
-    return {
-        name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        for name, value in asked.items()
-        if value is not None
-    }
-
-
-def _check_prefix(prefix: object) -> None:
-    if not isinstance(prefix, str) or not re.fullmatch(r"\w[\w\-]{0,49}", prefix):
-        rule = "must be at most 50 letters, digits, underscores and hyphens"
-        raise UsageError(Problem("prefix", rule, short(prefix), 'for example prefix="after"'))
-
-
-def _check_unlogged(logged: Mapping[str, str], wanted: Mapping[str, str], prefix: str) -> None:
-    """Raise if the run has an audit of this prefix that was asked for something else."""
-    for name, text in wanted.items():
-        if logged.get(name, text) != text:
-            rule = "must be new in a run, unless the audit was made with the same arguments"
-            got = f"{prefix!r}, and {name} is {logged[name]} there, not {text}"
-            step = 'pass another prefix, for example prefix="after", or start another run'
-            raise UsageError(Problem("prefix", rule, got, step))

@@ -67,9 +67,8 @@ class Question(Record):
     min_group : int
         Groups with fewer people, or with fewer than five of a label, are measured and listed, but
         not compared or repaired.  If fewer than two are larger, all that have both labels are
-        compared, and nothing counts as established.  With 15
-        people per label the interval of a rate reaches about 0.25 to each side, as far as
-        differences between groups ever go.
+        compared, and nothing counts as established.  With 15 people per label the interval of a
+        rate reaches about 0.25 to each side, as far as differences between groups ever go.
     measures : str or list, optional
         The measures to compute, as for :func:`isocost.audit`.
     reference : group, optional
@@ -126,21 +125,19 @@ class Question(Record):
         if isinstance(measures, Iterable) and not isinstance(measures, str | Mapping):
             measures = tuple(measures)
         step = f"use {setting('min_group', 30)}, the default"
-        values = {
-            "cost": as_cost(cost),
-            "threshold": check_threshold(threshold),
-            "tolerance": check_tolerance(tolerance),
-            "confidence": confidence,
-            "replicates": replicates,
-            "remakes": remakes,
-            "seed": check_seed(seed),
-            "min_group": check_whole("min_group", min_group, 0, step=step),
-            "measures": measures,
-            "reference": reference,
-            "favourable": favourable,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            cost=as_cost(cost),
+            threshold=check_threshold(threshold),
+            tolerance=check_tolerance(tolerance),
+            confidence=confidence,
+            replicates=replicates,
+            remakes=remakes,
+            seed=check_seed(seed),
+            min_group=check_whole("min_group", min_group, 0, step=step),
+            measures=measures,
+            reference=reference,
+            favourable=favourable,
+        )
 
     def among(self, groups: Iterable[Group]) -> Question:
         """The question about some of the groups: a cost per group is that of these."""

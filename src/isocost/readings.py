@@ -35,26 +35,19 @@ class Reading(Record):
     ----------
     columns : mapping
         The names of the columns by role; ``group`` is a list.  Empty for arrays.
-    positive : optional
-        The positive label, if one was named or guessed.
-    scale : str
-        What the scores are; see :func:`isocost.tally`.
-    decimal, encoding : str
-        The decimal sign and the encoding of texts.
+    positive, missing_group : optional
+        The positive label, if one was named or guessed, and the group of rows whose group is null.
+    scale, decimal, encoding, sheet : str
+        The kind of scores, the decimal sign, the encoding of texts, and the sheet of a workbook;
+        see :func:`isocost.tally`.
     guessed : str or None
         "encoding" if that was not asked for, and nothing in the data names it.
-    sheet : str or None
-        The sheet of a workbook.
-    missing_group : optional
-        The group of rows whose group is null.
     handed_over : bool
         True if rows without a score were counted apart.
     drop_missing : bool
         True if rows without a score, label, group or weight were to be dropped.
-    dropped_rows : int
-        Number of rows dropped for that reason.
-    missing_values : {column: rows}
-        Number of dropped rows without a value, by column; a row may lack several values.
+    dropped_rows, missing_values : int, {column: rows}
+        Number of rows dropped for that reason, and of those without a value in each column.
     dropped_groups : tuple of str
         Names of the groups left out.
     merged_groups : {name: names}

@@ -11,11 +11,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from isocost.checks import finite_or_none
+from isocost.atomic import check_ending, read_text, write_text
+from isocost.checks import check_path, finite_or_none
 from isocost.groups import to_json
 from isocost.tables import (
     columns_from,
@@ -94,6 +96,27 @@ class Record:
     def to_json(self) -> str:
         """The values of :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+class Saved(Record):
+    """A record that is kept in a file, and read back with everything checked."""
+
+    def save(self, path: str | Path, *, force: bool = True) -> None:
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
+        check_path(path)
+        check_ending(path, ".json")
+        write_text(path, self.to_json() + "\n", force=force)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The reverse of :meth:`to_json`."""
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the file that :meth:`save` wrote."""
+        check_path(path)
+        return cls.from_json(read_text(path))
 
 
 def plain(value: Any, kind: str = "") -> Any:

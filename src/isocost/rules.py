@@ -10,26 +10,22 @@ no score, and somebody else decides.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from isocost import __version__
-from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import SUMS, Cells
 from isocost.checks import (
     LONGEST_SALT,
     as_number,
     check_kind,
-    check_path,
     check_salt,
     check_word,
     is_writable,
@@ -51,7 +47,7 @@ from isocost.errors import (
 from isocost.grid import Grid
 from isocost.groups import Group, as_group, beside_groups, names_of, to_json
 from isocost.readings import Reading
-from isocost.result import Record
+from isocost.result import Record, Saved
 from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Tally, added, check_tally
 from isocost.typing import Bools, Floats, Ints
@@ -572,7 +568,7 @@ def _read_promise(content: Any) -> Promise:
 
 
 @dataclass(frozen=True, repr=False)
-class Rule:
+class Rule(Saved):
     """A repair of scores that any engine can apply.
 
     Parameters
@@ -978,16 +974,6 @@ class Rule:
             "promise": self.promise.to_dict(),
         }
 
-    def to_json(self) -> str:
-        """The rule as JSON text; :meth:`from_json` reads it back."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write a .json file, whole or not at all; without ``force``, never replace one."""
-        check_path(path)
-        check_ending(path, ".json")
-        write_text(path, self.to_json() + "\n", force=force)
-
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read a rule from JSON text; everything is checked."""
@@ -1015,12 +1001,6 @@ class Rule:
             raise
         except IsocostError as error:
             raise RuleError(error.problems) from error
-
-    @classmethod
-    def load(cls, path: str | Path) -> Rule:
-        """Read a rule that :meth:`save` wrote."""
-        check_path(path)
-        return cls.from_json(read_text(path))
 
     def with_salt(self, salt: str) -> Rule:
         """Return the rule with another salt, and so with other coins."""

@@ -198,13 +198,7 @@ def _inert(text: str) -> str:
 
 
 def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows with the same names as columns.
-
-    Examples
-    --------
-    >>> columns_from([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
-    {'a': [1, 3], 'b': [2, 4]}
-    """
+    """Rows with the same names as columns: {name: values}."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 

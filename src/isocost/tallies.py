@@ -9,18 +9,15 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import KEYS, OF_WEIGHTS, SUMS, UNWEIGHTED, Cells, Handed, Sums
 from isocost.checks import (
     check_kind,
     check_listed,
     check_numbers,
-    check_path,
     check_unit,
     parse_json,
     short,
@@ -37,6 +34,7 @@ from isocost.groups import (
     to_json,
 )
 from isocost.readings import Reading
+from isocost.result import Saved
 from isocost.tables import frame_of, html_table, text_table
 
 FORMAT, VERSION = "isocost-tally", 1
@@ -192,7 +190,7 @@ def _check_totals(cells: Cells, groups: Sequence[Group], handed: Handed) -> None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tally:
+class Tally(Saved):
     """Counts and sums of scores per group, label and score bin.
 
     Made by :func:`isocost.tally`; ``a + b`` merges two tallies of different rows.
@@ -407,7 +405,7 @@ class Tally:
     # JSON
 
     def to_dict(self) -> dict[str, Any]:
-        """A dictionary of plain values; sums of weights are left out when all weights are 1."""
+        """Plain values for JSON; sums of weights are left out when all weights are 1."""
         names = SUMS if self.is_weighted else UNWEIGHTED
         keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
         sums = {
@@ -431,12 +429,6 @@ class Tally:
         """The tally as JSON text; :meth:`from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write a .json file, whole or not at all; without ``force``, never replace one."""
-        check_path(path)
-        check_ending(path, ".json")
-        write_text(path, self.to_json() + "\n", force=force)
-
     @classmethod
     def from_dict(cls, content: Any) -> Tally:
         """The reverse of :meth:`to_dict`; everything is checked."""
@@ -450,12 +442,6 @@ class Tally:
         except ValueError as error:
             raise _corrupt(f"text that is not JSON: {error}") from error
         return cls.from_dict(content)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Tally:
-        """Read a tally that :meth:`save` wrote."""
-        check_path(path)
-        return cls.from_json(read_text(path))
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The cells as a frame: group, label, the bin with its edges, and the five sums.
