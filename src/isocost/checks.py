@@ -104,7 +104,8 @@ def check_confidence(confidence: Any, name: str = "confidence", usual: float = 0
 def check_base_rate(value: Any, name: str = "base_rate") -> float:
     """A base rate, strictly between 0 and 1."""
     rule = f"{_INSIDE}: without positives or negatives there are no error rates"
-    return _check_inside(name, value, "use the share of positives of a group with both", rule)
+    step = "use the share of positives of a group that has both labels"
+    return _check_inside(name, value, step, rule)
 
 
 def check_amount(name: str, value: Any, step: str = "use 0.0 for none") -> float:
