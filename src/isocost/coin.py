@@ -142,14 +142,9 @@ def seeded_coins(rows: int, seed: int) -> Coins:
 
 
 def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
-    """The coin of each id.
+    """The coin of each id, a whole number or a text; another salt gives other coins.
 
-    Parameters
-    ----------
-    ids : array of whole numbers or texts
-        Null ids are an error, and so are floats, because 1.0 is not written like 1.
-    salt : str
-        A different salt gives different coins.
+    Null ids are an error, and so are floats, because 1.0 is not written like 1.
 
     Examples
     --------

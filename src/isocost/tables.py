@@ -203,15 +203,10 @@ def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
-    """Columns as a frame of a library.
+    """Columns, arrays or lists of values of one type and None, as a frame of a library.
 
-    Parameters
-    ----------
-    columns : {name: values}
-        Arrays, or lists of values of one type; None where a value is missing.
-    backend : str, optional
-        "pandas", "polars", "pyarrow", "modin", "cudf", or "dict" for a dict of arrays.  Without it,
-        or if it is not installed any more: pandas or polars if one is, else a dict of arrays.
+    Without a backend, one of :data:`BACKENDS`, or if it is not installed any more: pandas or polars
+    if one is, else a dict of arrays.
 
     Examples
     --------

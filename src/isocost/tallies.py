@@ -575,18 +575,9 @@ TallyLike: TypeAlias = Tally | Any
 def as_tally(
     data: TallyLike, reading: Mapping[str, Any], *edges: float, name: str = "tally"
 ) -> Tally:
-    """The tally itself, or the tally of data.
+    """The tally itself, or the tally of data with these keywords of :func:`isocost.tally`.
 
-    Parameters
-    ----------
-    data : Tally, or data that :func:`isocost.tally` takes
-        A tally is returned as it is.
-    reading : mapping
-        The keywords of :func:`isocost.tally`, for data only.
-    *edges : float
-        Thresholds at which data are to have a bin edge, besides the ``edges`` of the keywords.
-    name : str
-        What the argument is called.
+    Data get bin edges at ``edges`` too.  Messages call the argument by its ``name``.
 
     Examples
     --------
