@@ -7,12 +7,15 @@ rests on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
+import numpy as np
 from scipy.stats import spearmanr
 
-from isocost.measures.bounds import trade_off
+from isocost.measures.bounds import CostComparison, trade_off
 from reproduction.beyond import RepairSummary
 from reproduction.claims import UNDECIDED
 from reproduction.rerun import Reproduction, StudyResult
@@ -163,3 +166,29 @@ def _compared(results: Iterable[StudyResult]) -> list[Judged]:
 
 def _title(result: StudyResult) -> str:
     return f"{result.study.experiment.name}, {result.study.source}"
+
+
+def theorem_constant(comparison: CostComparison, first: int = 0, second: int = 1) -> float:
+    """The constant 16 M^3 D^4 of the theorem about two costs, infinite above 1e308.
+
+    M is the largest absolute value in the matrix A of two groups and D the common denominator of
+    its entries, read as the simplest fractions that round to them.  The theorem bounds every error
+    rate by it times max(2 gap / (1 - mu_t), the difference of costs).
+
+    Examples
+    --------
+    >>> from isocost.measures.bounds import compare_costs
+    >>> theorem_constant(compare_costs("fpr", "fnr", [0.2, 0.5]))
+    4096.0
+    """
+    entries = []
+    for value in np.abs(comparison.constraints(first, second)).ravel().tolist():
+        exact = Fraction(value)
+        simple = (exact.limit_denominator(10**digits) for digits in (3, 6, 9))
+        near = (one for one in simple if abs(one - exact) <= abs(exact) * Fraction(1, 2**50))
+        entries.append(next(near, exact))
+    common = math.lcm(*(entry.denominator for entry in entries))
+    try:
+        return float(16 * max(entries) ** 3 * common**4)
+    except OverflowError:
+        return math.inf

@@ -25,8 +25,7 @@ from isocost.measures.intervals import (
     size_interval,
     skewed_interval,
 )
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES, chosen_measures, cost_row
+from isocost.measures.table import MEASURES, Measure, chosen_measures, cost_row
 
 
 def wilson(share, rows, z):

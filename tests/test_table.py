@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost import metrics
 from isocost.cells import KINDS
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.report import report_html
 from tests.conftest import counted, measured, populations
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from isocost.cells import KINDS
-from isocost.measures.measure import FAMILIES, Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import FAMILIES, MEASURES, Measure
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measures.md"

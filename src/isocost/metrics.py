@@ -28,8 +28,7 @@ from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.question import DEFAULT
 from isocost.typing import Floats, is_masked
 

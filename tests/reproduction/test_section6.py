@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import isocost as ic
+from isocost.measures.bounds import compare_costs, impossibility_bound
 from reproduction.people import People, Split
 from reproduction.rerun import Reproduction
-from reproduction.section6 import _amplified, condition, judged
+from reproduction.section6 import _amplified, condition, judged, theorem_constant
 from reproduction.study import RECIDIVISM, Study
 
 
@@ -62,3 +64,22 @@ def test_a_correlation_that_may_be_chance_decides_nothing(
         values = {**rates, "feasible": 1.0, "withheld": share}
         results.append(SimpleNamespace(study=SimpleNamespace(values=values)))
     assert _amplified(results).verdict == verdict  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("costs", [("fpr", "fnr"), ("fpr", "weighted:1,3"), ("plain:1,2", "fnr")])
+@pytest.mark.parametrize("rates", [(0.2, 0.5), (0.3, 0.7), (1901 / 3696, 966 / 2454)])
+def test_the_constant_of_the_theorem_is_true_and_far_from_sharp(
+    costs: tuple[str, str], rates: tuple[float, float]
+) -> None:
+    constant = theorem_constant(compare_costs(*costs, rates))
+    # Every error rate is at most ||A^-1|| times what is allowed, and the theorem's bound is larger.
+    bound = impossibility_bound(*costs, rates, 0.01)
+    assert bound.norm < constant * 0.01
+
+
+def test_the_constant_of_the_theorem_by_hand_and_beyond_floats() -> None:
+    # The odds are 1/3 and 1, so M = 2 and D = 3.
+    found = theorem_constant(compare_costs("fnr", "plain:2,1", [0.25, 0.5]))
+    assert found == 16 * 2**3 * 3**4
+    huge = ic.Cost(fp=1e-100, fn=1e100)
+    assert theorem_constant(compare_costs("fpr", huge, [0.25, 0.5])) == np.inf

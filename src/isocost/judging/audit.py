@@ -31,7 +31,6 @@ from isocost.measures.feasibility import (
     reach_of,
 )
 from isocost.measures.intervals import Interval, Intervals, intervals_of, population_of
-from isocost.measures.measure import Measure
 from isocost.measures.rates import (
     Columns,
     Disparity,
@@ -40,7 +39,7 @@ from isocost.measures.rates import (
     disparity,
     wholly_handed_over,
 )
-from isocost.measures.table import chosen_measures
+from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.result import Result
 from isocost.tables import (

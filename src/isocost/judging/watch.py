@@ -33,9 +33,8 @@ from isocost.judging.evidence import (
 )
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.intervals import Interval
-from isocost.measures.measure import Measure
 from isocost.measures.rates import disparity, measure_columns, require_all_decided
-from isocost.measures.table import MEASURES, OVERALL, chosen_measures
+from isocost.measures.table import MEASURES, OVERALL, Measure, chosen_measures
 from isocost.question import DEFAULT
 from isocost.repairs.composition import merged
 from isocost.result import Record, Result

@@ -7,8 +7,7 @@ For one group with base rate mu, generalized rates c_fp and c_fn, and a cost g =
     trivial cost  T = a mu + b (1-mu)                       the cost of the score mu for everybody
     c_fp = (mu g - b r) / T,   c_fn = ((1-mu) g + a r) / T  two linear equations, solved
 
-The paper's supplement has the same statements with constants twice as large: it bounds the two
-rates one by one and adds both errors, where their difference is known exactly.
+The paper's supplement has the same statements with constants twice as large.
 
 Two costs at once.  On calibrated scores c_fp = mu/(1-mu) c_fn, so a cost is one number times c_fn:
 
@@ -30,9 +29,8 @@ two costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone li
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -105,7 +103,24 @@ only the sum matters.
     @property
     def distinct(self) -> bool:
         """True if only perfect scores can be calibrated and have both costs equal."""
-        return _differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
+        return self.differs(range(len(self.k)))
+
+    def differs(self, some: Sequence[int]) -> bool:
+        """True if k and k' of some groups are more than rounding from proportional."""
+        k, other_k = (np.array(list(of.values()))[some] for of in (self.k, self.other_k))
+        # Each in its own unit first: costs may be in cents or in billions.
+        ratios = (other_k / other_k.max()) / (k / k.max())
+        return bool(ratios.max() > ratios.min() * (1.0 + SLACK))
+
+    def constraints(self, first: int, second: int) -> Floats:
+        """The paper's matrix A of two groups; see :func:`impossibility_bound`."""
+        groups, mu = tuple(self.base_rates), np.array(list(self.base_rates.values()))
+        odds = mu / (1.0 - mu)
+        rows = [[1.0, -odds[first], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[second]]]
+        for cost in (self.cost, self.other):
+            a, b = cost.coefficients(groups, mu)
+            rows.append([a[first], b[first], -a[second], -b[second]])
+        return np.array(rows)
 
     def __str__(self) -> str:
         text = (
@@ -135,7 +150,7 @@ def compare_costs(
         Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ...
     """
     cost, other = as_cost(cost), as_cost(other)
-    shares = check_base_rates(base_rates)
+    shares = _checked(base_rates)
     groups, mu = tuple(shares), np.array(list(shares.values()))
     per_fnr = []
     for each in (cost, other):
@@ -164,7 +179,7 @@ def distinct(
     return compare_costs(cost, other, base_rates).distinct
 
 
-def check_base_rates(base_rates: Any) -> dict[Group, float]:
+def _checked(base_rates: Any) -> dict[Group, float]:
     """Check base rates, in whatever form they are given; return them by group."""
     if not isinstance(base_rates, Mapping):
         listed = isinstance(base_rates, Iterable) and not isinstance(base_rates, str)
@@ -177,13 +192,6 @@ def check_base_rates(base_rates: Any) -> dict[Group, float]:
         as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
         for group, mu in base_rates.items()
     }
-
-
-def _differ(k: Floats, other_k: Floats) -> bool:
-    """True if two vectors of positive numbers are more than rounding from proportional."""
-    # Each in its own unit first: costs may be in cents or in billions.
-    ratios = (other_k / other_k.max()) / (k / k.max())
-    return bool(ratios.max() > ratios.min() * (1.0 + SLACK))
 
 
 def _joined(names: Iterable[str]) -> str:
@@ -205,8 +213,6 @@ class ImpossibilityBound(Record):
         The bound of each rate; infinite if the costs are not distinct.
     norm : float
         ||A^-1|| max(gap/(1-mu_t), cost_difference), coarser than ``tight``.
-    paper : float
-        The paper's 16 M^3 D^4 max(2 gap/(1-mu_t), cost_difference); infinite above 1e308.
     present : {group: (float, float)}
         The error rates (c_fp, c_fn) there are now; empty when only base rates were given.
     """
@@ -219,7 +225,6 @@ class ImpossibilityBound(Record):
     generalized_fpr: dict[Group, float]
     generalized_fnr: dict[Group, float]
     norm: float
-    paper: float
     present: dict[Group, tuple[float, float]]
 
     @property
@@ -281,11 +286,11 @@ def impossibility_bound(
 
     Then q_i <= sum over j of |A^-1|_ij v_j, which some scores attain unless one of the other
     rates would be negative there.  det A = 0 exactly when the costs are not distinct; then
-    nothing is bounded.  The norm ||A^-1||_inf max v, and the paper's 16 M^3 D^4 in place
-    of ||A^-1||_inf and 2 gap in place of gap, are given beside it.
+    nothing is bounded.  The norm ||A^-1||_inf max v is given beside it; the paper has a larger
+    constant in place of ||A^-1||_inf, and 2 gap in place of gap.
 
     With more than two groups each rate is maximized under the constraints of all groups at once,
-    by a linear program.  Only ``norm`` and ``paper`` are then the best of the pairs.
+    by a linear program.  Only ``norm`` is then the best of the pairs.
 
     Parameters
     ----------
@@ -298,29 +303,31 @@ def impossibility_bound(
     gap : float
         How large the calibration gap of any group may be.
 
-    Notes
-    -----
-    M is the largest absolute value in A and D the common denominator of its entries, read as
-    the simplest fractions that round to them.
-
     Examples
     --------
     >>> bound = impossibility_bound("fpr", "fnr", {"a": 0.2, "b": 0.5}, 0.01, 0.01)
-    >>> round(bound.tight, 4), round(bound.norm, 4), bound.paper
-    (0.07, 0.1067, 163.84)
+    >>> round(bound.tight, 4), round(bound.norm, 4)
+    (0.07, 0.1067)
     """
     comparison = compare_costs(cost, other, base_rates)
     difference = check_amount("cost_difference", cost_difference)
     gap = check_amount("gap", gap)
-    groups = tuple(comparison.base_rates)
-    best = np.full((len(groups), 4), np.inf)
-    for pair in combinations(range(len(groups)), 2):
-        indices = list(pair)
-        own = _pair_bounds(comparison, indices, difference, gap)
-        best[indices] = np.minimum(best[indices], own)
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    best = np.full((len(groups), 3), np.inf)
+    for pair in map(list, combinations(range(len(groups)), 2)):
+        if not comparison.differs(pair):
+            continue
+        A = comparison.constraints(*pair)
+        # Rows may differ by any power of ten; the inverse is found where they do not.
+        size = np.abs(A).max(axis=1)
+        inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
+        allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
+        norm = np.full(2, inverse.sum(axis=1).max() * allowed.max())
+        own = np.column_stack([(inverse @ allowed).reshape(2, 2), norm])
+        best[pair] = np.minimum(best[pair], own)
     if len(groups) > 2 and np.isfinite(best).any():
         best[:, :2] = np.minimum(best[:, :2], _joint_bounds(comparison, difference, gap))
-    fp, fn, norm, paper = best.T
+    fp, fn, norm = best.T
     return ImpossibilityBound(
         comparison=comparison,
         cost_difference=difference,
@@ -328,69 +335,8 @@ def impossibility_bound(
         generalized_fpr=by_group(groups, fp),
         generalized_fnr=by_group(groups, fn),
         norm=float(norm.max()),
-        paper=float(paper.max()),
         present={},
     )
-
-
-def both_costs(
-    tally: Tally,
-    cost: CostLike,
-    other: CostLike,
-    cost_difference: float = 0.0,
-    gap: float = 0.0,
-) -> ImpossibilityBound:
-    """Bound the error rates of a tally whose two costs are nearly equal and which is calibrated.
-
-    See :func:`impossibility_bound`; the present error rates are shown beside the bounds, and no
-    bound is above 1 unless it is infinite.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> print(both_costs(compas(), "fpr", "fnr", cost_difference=0.01, gap=0.02))
-    With calibration gaps of at most 0.02, fpr and fnr can both be equal within 0.01 for \
-African-American and Caucasian only if
-      African-American: generalized FPR at most 0.1931 (now 0.4475), FNR at most 0.2212 (now 0.4369)
-      Caucasian: generalized FPR at most 0.1831 (now 0.3600), FNR at most 0.2312 (now 0.5263)
-    The scores of African-American and Caucasian have higher error rates: only scores with lower \
-ones can do it.
-    """
-    groups = fitted_groups(tally)
-    tally = tally.select(groups)
-    cost, other = as_cost(cost).among(groups), as_cost(other).among(groups)
-    sums = tally.totals
-    base_rates = by_group(tally.groups, rates.base_rate(sums))
-    bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
-    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
-    now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
-    most = 1.0 if bound.comparison.distinct else math.inf
-    return replace(
-        bound,
-        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
-        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
-        present=dict(zip(tally.groups, now, strict=True)),
-    )
-
-
-def _pair_bounds(
-    comparison: CostComparison, pair: list[int], difference: float, gap: float
-) -> Floats:
-    """For each group of a pair: the bounds of c_fp and c_fn, the norm's and the paper's."""
-    k, other_k = (np.array(list(v.values())) for v in (comparison.k, comparison.other_k))
-    if not _differ(k[pair], other_k[pair]):
-        return np.full((2, 4), np.inf)
-    mu = np.array(list(comparison.base_rates.values()))
-    A = _constraints(comparison, mu, pair)
-    # Rows may differ by any power of ten; the inverse is found where they do not.
-    size = np.abs(A).max(axis=1)
-    inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
-    allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
-    doubled = max(2.0 * allowed[0], 2.0 * allowed[1], difference)
-    norm = float(inverse.sum(axis=1).max() * allowed.max())
-    paper = _paper_constant(A) * doubled if doubled else 0.0
-    each = (inverse @ allowed).reshape(2, 2)
-    return np.column_stack([each, np.full(2, norm), np.full(2, paper)])
 
 
 def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> Floats:
@@ -418,38 +364,6 @@ def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> 
         solution = linprog(aim, A, v, method="highs")
         largest.append(-float(solution.fun) if solution.success else np.inf)
     return np.array(largest).reshape(2, n).T
-
-
-def _constraints(comparison: CostComparison, mu: Floats, pair: list[int]) -> Floats:
-    """The paper's matrix A."""
-    groups = tuple(comparison.base_rates)
-    odds = mu[pair] / (1.0 - mu[pair])
-    rows = [[1.0, -odds[0], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[1]]]
-    for cost in (comparison.cost, comparison.other):
-        a, b = cost.coefficients(groups, mu)
-        first, second = pair
-        rows.append([a[first], b[first], -a[second], -b[second]])
-    return np.array(rows)
-
-
-def _paper_constant(matrix: Floats) -> float:
-    """16 M^3 D^4, infinite where a float cannot hold it."""
-    entries = [_simplest(value) for value in np.abs(matrix).ravel().tolist()]
-    common = math.lcm(*(entry.denominator for entry in entries))
-    try:
-        return float(16 * max(entries) ** 3 * common**4)
-    except OverflowError:
-        return math.inf
-
-
-def _simplest(value: float) -> Fraction:
-    """The fraction with a small denominator that a float was rounded from, or the float."""
-    exact = Fraction(value)
-    for digits in (3, 6, 9):
-        near = exact.limit_denominator(10**digits)
-        if abs(near - exact) <= abs(exact) * Fraction(1, 2**50):
-            return near
-    return exact
 
 
 class TradeOff(NamedTuple):
@@ -522,13 +436,10 @@ class Incompatible(Record):
     least : float
         The smallest number within which both costs can be brought: withholding scores can reach
         it, and no calibrated scores with at least the present error rates can fall below it.
-    paper : float
-        The same from the paper's theorem, (largest error rate) / (16 M^3 D^4).
     """
 
     comparison: CostComparison
     least: float
-    paper: float
 
 
 def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
@@ -543,8 +454,8 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
     --------
     >>> from isocost.examples import compas
     >>> result = incompatible(compas(), "fpr", "fnr")
-    >>> round(result.least, 4), result.paper < 1e-6
-    (0.0886, True)
+    >>> round(result.least, 4)
+    0.0886
     """
     from scipy.optimize import linprog
 
@@ -573,17 +484,7 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
         bounds=[(0.0, 1.0)] * n + [(None, None)] * 2 + [(0.0, None)],
         method="highs",
     )
-    pairs = [list(pair) for pair in combinations(range(n), 2)]
-    paper = max(
-        (
-            float(max(c_fp[p].max(), c_fn[p].max()))
-            / _paper_constant(_constraints(comparison, mu, p))
-        )
-        if _differ(*(np.array(list(k.values()))[p] for k in (comparison.k, comparison.other_k)))
-        else 0.0
-        for p in pairs
-    )
-    return Incompatible(comparison, size * max(0.0, float(solution.fun)), paper)
+    return Incompatible(comparison, size * max(0.0, float(solution.fun)))
 
 
 @dataclass(frozen=True)
@@ -608,22 +509,6 @@ class RateRange:
 
     generalized_fpr: tuple[float, float]
     generalized_fnr: tuple[float, float]
-
-
-def linearity_bound(gap: float) -> Bound:
-    """The largest |residual| of scores with this calibration gap: the gap itself.
-
-    The gap is a mean of absolute values and the residual the mean of the same values, so
-    |residual| <= gap, with equality when every level errs to the same side.  The paper's
-    lemma has 2 gap.
-
-    Examples
-    --------
-    >>> linearity_bound(0.02)
-    Bound(sharp=0.02, paper=0.04)
-    """
-    gap = check_amount("gap", gap)
-    return Bound(gap, 2.0 * gap)
 
 
 def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
@@ -751,7 +636,7 @@ def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBou
     >>> result.fnr, result.fpr, round(result.odds, 4)
     (2.0, 1.5, 3.0)
     """
-    shares = check_base_rates(base_rates)
+    shares = _checked(base_rates)
     lower, higher = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     low, high = shares[lower], shares[higher]
     fnr, fpr = high / low, (1.0 - low) / (1.0 - high)
@@ -771,7 +656,8 @@ class GroupBounds(Record):
     gap : float
         The calibration gap in ten bins of equal width: an estimate, unlike ``gap_at_least``.
     linearity : Bound
-        The largest |residual| that such a gap allows.
+        The largest |residual| that such a gap allows: the gap itself.  The residual is the mean of
+        the values whose sizes the gap averages, so scores that all err to one side attain it.
     cost, trivial_cost : float
         The present cost, and the highest of calibrated scores.
     drop : ErrorDrop
@@ -810,7 +696,8 @@ class Bounds(Result):
     groups : {group: GroupBounds}
         The statements about each group.
     impossibility : ImpossibilityBound or None
-        Whether a second cost can be equal too, if one was given.
+        Whether a second cost can be equal too, if one was given, with the present error rates; no
+        bound is then above 1 unless it is infinite.
     pairs : tuple of Incompatible
         The usual costs in pairs: which cannot both be equal, and by how much at least.
     ratio : RatioBound
@@ -824,11 +711,6 @@ class Bounds(Result):
     pairs: tuple[Incompatible, ...]
     ratio: RatioBound
     impossibility: ImpossibilityBound | None = None
-
-    @property
-    def comparison(self) -> CostComparison | None:
-        """The two costs on the calibrated lines, if a second one was given."""
-        return None if self.impossibility is None else self.impossibility.comparison
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
@@ -870,14 +752,14 @@ class Bounds(Result):
 
     def pair_table(self) -> tuple[list[str], list[list[str]]]:
         """The pairs of costs, as header and rows."""
-        header = ["costs", "both equal", "one differs by at least", "by the paper's constants"]
+        header = ["costs", "both equal", "one differs by at least"]
         rows = []
         for pair in self.pairs:
             both = pair.comparison
             equal = pair.least <= LEAST_SHOWN
             possible = "possible" if equal else "impossible" if both.distinct else "out of reach"
-            least = ["-", "-"] if equal else [f"{pair.least:.4f}", f"{pair.paper:.1e}"]
-            rows.append([f"{both.cost} and {both.other}", possible, *least])
+            least = "-" if equal else f"{pair.least:.4f}"
+            rows.append([f"{both.cost} and {both.other}", possible, least])
         return header, rows
 
     def summary(self) -> list[str]:
@@ -939,46 +821,48 @@ def bounds(
     cost_difference = check_amount("cost_difference", cost_difference)
     gap = None if gap is None else check_amount("gap", gap)
     compared = fitted_groups(tally, question.min_group)
-    some, groups = tally.select(compared), _each_group(tally, cost)
+    numbers = _each_group(tally, cost)
     # A cost per group has no hash.
     usual = [cost, *(one for one in map(as_cost, USUAL) if one != cost)]
-    among = [one.among(compared) for one in usual]
+    among, some = [one.among(compared) for one in usual], tally.select(compared)
     pairs = tuple(incompatible(some, *pair) for pair in combinations(among, 2))
-    ratio = ratio_bound({group: groups[group].base_rate for group in compared})
+    ratio = ratio_bound({group: numbers[group].base_rate for group in compared})
     if other is None:
-        return Bounds(cost, groups, pairs, ratio)
-    allowed = max(groups[group].gap for group in compared) if gap is None else gap
-    both = both_costs(tally, cost, other, cost_difference, allowed)
-    return Bounds(cost, groups, pairs, ratio, both)
+        return Bounds(cost, numbers, pairs, ratio)
+    if gap is None:
+        gap = max(numbers[group].gap for group in compared)
+    known = fitted_groups(tally)
+    base_rates = {group: numbers[group].base_rate for group in known}
+    both = (cost.among(known), as_cost(other).among(known))
+    bound = impossibility_bound(*both, base_rates, cost_difference, gap)
+    most = 1.0 if bound.comparison.distinct else math.inf
+    bound = replace(
+        bound,
+        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
+        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
+        present={g: (numbers[g].generalized_fpr, numbers[g].generalized_fnr) for g in known},
+    )
+    return Bounds(cost, numbers, pairs, ratio, bound)
 
 
 def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
+    """The statements about each group; NaN where a group of one label has no rate."""
     sums, groups, lacks = tally.totals, tally.groups, rates.lacking(tally)
-    mu, mean = rates.base_rate(sums), rates.mean_score(sums)
-    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
-    costs, trivial = rates.group_costs(sums, groups, cost), rates.trivial_costs(sums, groups, cost)
-    a, b = cost.coefficients(groups, mu)
+    mu = rates.base_rate(sums)
+    columns = [mu, rates.generalized_fpr(sums), rates.generalized_fnr(sums)]
+    columns += [mu - rates.mean_score(sums), *cost.coefficients(groups, mu)]
+    columns += [f(sums, groups, cost) for f in (rates.group_costs, rates.trivial_costs)]
     each = {}
     for i, group in enumerate(groups):
-        share, fp, fn = float(mu[i]), float(c_fp[i]), float(c_fn[i])
-        residual = share - float(mean[i])
+        share, fp, fn, residual, a, b, own, trivial = (float(column[i]) for column in columns)
         # The binned gap is never below |residual|, but for rounding.
         gap = max(gap_equal_width(levels_of(tally, i)), abs(residual))
-        numbers = float(a[i]), float(b[i]), share, gap
         unknown = (math.nan, math.nan)
         drop, at_cost = ErrorDrop(Bound(*unknown), Bound(*unknown)), RateRange(unknown, unknown)
         if group not in lacks:
-            drop, at_cost = drop_of(*numbers), range_at(float(costs[i]), *numbers)
+            drop, at_cost = drop_of(a, b, share, gap), range_at(own, a, b, share, gap)
+        linearity = Bound(gap, 2.0 * gap)
         each[group] = GroupBounds(
-            base_rate=share,
-            generalized_fpr=fp,
-            generalized_fnr=fn,
-            residual=residual,
-            gap=gap,
-            linearity=linearity_bound(gap),
-            cost=float(costs[i]),
-            trivial_cost=float(trivial[i]),
-            drop=drop,
-            at_cost=at_cost,
+            share, fp, fn, residual, gap, linearity, own, trivial, drop, at_cost
         )
     return each

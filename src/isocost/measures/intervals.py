@@ -44,9 +44,8 @@ from isocost.groups import Group, group_names
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import Estimated, GroupedPeople
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
-from isocost.measures.measure import Measure
 from isocost.measures.rates import Columns, all_columns, group_costs
-from isocost.measures.table import BIAS, MEASURES, chosen_measures, cost_row
+from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
 from isocost.question import DEFAULT, Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally

@@ -30,8 +30,7 @@ from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group
 from isocost.measures.calibration import levels_of
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats

@@ -31,8 +31,7 @@ from isocost.judging.audit import Audit
 from isocost.judging.audit import audit as measure
 from isocost.measures.derived import GroupedPeople
 from isocost.measures.intervals import derived_interval, mean_interval, means_of, population_of
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.facts import WORDS
 from isocost.readings import Reading, System, command_line
 from isocost.rules import Rule

@@ -17,8 +17,7 @@ from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
 from isocost.measures.intervals import derived_interval, mean_interval, means_of
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES, Chosen, chosen_measures
+from isocost.measures.table import MEASURES, Chosen, Measure, chosen_measures
 from isocost.plots.display import (
     GREY,
     INK,
