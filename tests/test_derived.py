@@ -15,7 +15,7 @@ from isocost import metrics
 from isocost.examples import compas
 from isocost.measures import calibration, derived
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.intervals import derived_interval
+from isocost.measures.intervals import interval_of
 from isocost.measures.table import MEASURES, chosen_measures
 
 DERIVED = [name for name, row in MEASURES.items() if row.is_derived]
@@ -284,7 +284,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name, truth, n):
     for seed in range(200):
         people = GroupedPeople.of_tally(ic.tally(rows(n, seed=seed)), 0.5, reference=1)
         number = MEASURES[name].estimated(people, 0)
-        low, high = derived_interval(number, MEASURES[name].limits, 0.95)
+        low, high = interval_of(number, MEASURES[name].limits, 0.95)
         held.append(low <= truth <= high)
     assert np.mean(held) > 0.92
 
@@ -295,7 +295,7 @@ def test_a_perfect_ranking_still_has_an_interval():
     for name in ("auc", "f1", "mcc", "balanced_accuracy"):
         number = MEASURES[name].estimated(people, 0)
         assert number.value == pytest.approx(1.0)
-        low, high = derived_interval(number, MEASURES[name].limits, 0.95)
+        low, high = interval_of(number, MEASURES[name].limits, 0.95)
         assert 0.6 < low < 0.97
         assert high == 1.0
 
@@ -303,7 +303,7 @@ def test_a_perfect_ranking_still_has_an_interval():
 def test_nobody_is_a_positive():
     y, h = np.zeros(50), np.linspace(0.1, 0.6, 50)
     people = GroupedPeople.of_rows(y, h, np.ones(50), 0.5)
-    observed = derived_interval(
+    observed = interval_of(
         MEASURES["observed_to_expected"].estimated(people, 0), (0.0, math.inf), 0.95
     )
     assert observed[0] == 0.0 < observed[1] < 1.0
@@ -371,10 +371,10 @@ def test_a_rate_of_one_among_few_is_not_certain():
     chosen = np.r_[np.ones(5), np.ones(100), np.zeros(900)]
     people = GroupedPeople.of_rows(y, np.where(chosen == 1, 0.7, 0.3), np.ones(1005), 0.5)
     row = MEASURES["balanced_accuracy"]
-    low, high = derived_interval(row.estimated(people, 0), row.limits, 0.95)
+    low, high = interval_of(row.estimated(people, 0), row.limits, 0.95)
     assert low < 0.85 < 0.97 < high
     people = GroupedPeople.of_rows(y, np.full(1005, 0.3), np.ones(1005), 0.5)
-    low, high = derived_interval(
+    low, high = interval_of(
         MEASURES["net_benefit"].estimated(people, 0), MEASURES["net_benefit"].limits, 0.95
     )
     assert low < 0.0 < high
@@ -387,7 +387,7 @@ def test_intervals_hold_for_few_positives():
     for _ in range(300):
         chosen = rng.random(1005) < np.where(y == 1, 0.9, 0.1)
         people = GroupedPeople.of_rows(y, np.where(chosen, 0.7, 0.3), np.ones(1005), 0.5)
-        low, high = derived_interval(row.estimated(people, 0), row.limits, 0.95)
+        low, high = interval_of(row.estimated(people, 0), row.limits, 0.95)
         held.append(low <= 0.9 <= high)
     assert np.mean(held) > 0.9
 

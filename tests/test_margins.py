@@ -11,10 +11,11 @@ from isocost.measures.intervals import (
     CostBounds,
     _spread_within,
     alpha_intervals,
-    intervals,
     range_interval,
     range_quantile,
 )
+
+intervals = ic.intervals
 
 
 def drawn(shapes, sizes, seed):
@@ -35,7 +36,7 @@ def test_the_spread_of_normal_variates(weight):
     rng = np.random.default_rng(0)
     z, u = rng.standard_normal((200_000, 3)), rng.standard_normal((200_000, 5))
     spread = np.sqrt(weight) * z.max(axis=1) - np.sqrt(1 - weight) * u.min(axis=1)
-    sizes = np.array([1.0, 2.0, 3.0])
+    sizes = (1.0, 2.0, 3.0)
     within = _spread_within(sizes, 3, 5, weight)
     assert within == pytest.approx([(spread <= size).mean() for size in sizes], abs=0.005)
     one = _spread_within(sizes, 1, 1, weight)

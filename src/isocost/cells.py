@@ -142,17 +142,6 @@ class Cells:
         """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""
         return self._summed(self.kind(first), groups, len(KINDS))
 
-    def by_kind(self, first: int) -> Cells:
-        """One cell per kind of people in place of many, for the cells of one group.
-
-        Measures of decisions are the same; their errors are if all rows weigh the same.
-        """
-        kind = self.kind(first)
-        sums = [add_up(kind, getattr(self, name), len(KINDS)) for name in SUMS]
-        used = np.flatnonzero(sums[0])
-        label, above = np.divmod(used, 2)
-        return Cells(np.zeros_like(used), label, above * first, *(x[used] for x in sums))
-
     @property
     def is_weighted(self) -> bool:
         """True if any row had a weight other than 1."""
