@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from isocost.typing import Bools, Floats, Ints
 
 STEP = 1e-30
 """Step of derivatives along the imaginary axis, which have no rounding error."""
+
+Kept = TypeVar("Kept")
 
 RISK_BINS = 20
 """Parts of the range of scores, each with about as many people, in which groups are compared."""
@@ -180,11 +182,12 @@ class GroupedPeople:
     reference: int | None = None
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+    def once(self, key: tuple[Any, ...], compute: Callable[[], Kept]) -> Kept:
         """A value that several measures need, computed when first asked for."""
         if key not in self.kept:
             self.kept[key] = compute()
-        return self.kept[key]
+        value: Kept = self.kept[key]
+        return value
 
     @classmethod
     def of_tally(
@@ -215,8 +218,7 @@ class GroupedPeople:
 
     def people(self, group: int | None) -> People:
         """The people of a group, or everybody."""
-        own: People = self.once(("people", group), lambda: self.of(group))
-        return own
+        return self.once(("people", group), lambda: self.of(group))
 
     def weights(self, group: int | None) -> Floats:
         """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
@@ -227,8 +229,7 @@ class GroupedPeople:
             sums = [add_up(index, x, size) for x in (people.w, people.w2)]
             return np.array(sums).reshape(2, 2, self.levels)
 
-        sums: Floats = self.once(("weights", group), compute)
-        return sums
+        return self.once(("weights", group), compute)
 
     def spread(self) -> Floats:
         """The share of everybody at each level."""
@@ -562,7 +563,7 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
     of everybody on either side of the threshold.
     """
     people = population.people(group)
-    part: Ints = population.once(("parts",), lambda: _risk_parts(population))
+    part = population.once(("parts",), lambda: _risk_parts(population))
     size = 2 * RISK_BINS
     wanted = add_up(part, population.spread(), size)
     own = add_up(part[people.level], people.w, size) / people.total

@@ -314,26 +314,12 @@ class Estimates:
             people = GroupedPeople.of_tally(tally, question.threshold, tuple(candidates), index)
         self.people = people
 
-    def column(self, measure: Measure) -> Floats:
-        """The number of each group, and last that of everybody."""
-
-        def compute() -> Floats:
-            if measure.is_plain:
-                return measure.of(self.sums)
-            groups = [*range(len(self.tally.groups)), None]
-            if measure.of_levels is not None:
-                return np.array([measure.of_levels(self.levels(group)) for group in groups])
-            return np.array([measure.estimated(self.people, group).value for group in groups])
-
-        column: Floats = self.people.once(("column", measure.name), compute)
-        return column
-
     def number(self, measure: Measure, group: int | None) -> Estimated:
         """Value, standard error and degrees of freedom of a measure; not of a calibration gap."""
-        if measure.is_derived:
-            return measure.estimated(self.people, group)
 
         def compute() -> Estimated:
+            if measure.is_derived:
+                return measure.estimated(self.people, group)
             people = self.people.people(group)
             return mean_of(
                 measure,
@@ -341,17 +327,24 @@ class Estimates:
                 float(self.column(measure)[_place(group)]),
             )
 
-        number: Estimated = self.people.once(("number", measure.name, group), compute)
-        return number
+        return self.people.once(("number", measure.name, group), compute)
 
     def interval(self, measure: Measure, group: int | None) -> Interval:
         """The interval of a measure that is no calibration gap."""
-        level, number = self.question.level, self.number(measure, group)
-        interval: Interval = self.people.once(
-            ("interval", measure.name, group, level),
-            lambda: interval_of(number, measure.limits, level),
-        )
-        return interval
+        return interval_of(self.number(measure, group), measure.limits, self.question.level)
+
+    def column(self, measure: Measure) -> Floats:
+        """The value of a measure in each group, and last that of everybody."""
+
+        def compute() -> Floats:
+            if measure.is_plain:
+                return measure.of(self.sums)
+            groups = [*range(len(self.tally.groups)), None]
+            if measure.of_levels is not None:
+                return np.array([measure.of_levels(self.levels(group)) for group in groups])
+            return np.array([self.number(measure, group).value for group in groups])
+
+        return self.people.once(("column", measure.name), compute)
 
     @cached_property
     def measures(self) -> Mapping[str, Measure]:
@@ -367,8 +360,7 @@ class Estimates:
 
     def levels(self, group: int | None) -> Levels:
         """The levels of a group, for calibration gaps."""
-        levels: Levels = self.people.once(("levels", group), lambda: levels_of(self.tally, group))
-        return levels
+        return self.people.once(("levels", group), lambda: levels_of(self.tally, group))
 
     @cached_property
     def costs(self) -> dict[str, Floats]:
@@ -450,10 +442,12 @@ class Estimates:
         share = mean_of(MEASURES["base_rate"], people, value)
         return interval_of(share, (0.0, 1.0), self.question.level)
 
-    def spans(self, group: int | None) -> tuple[dict[str, Interval], float]:
+    def spans(
+        self, group: int | None, draws: Floats | None, examined: int
+    ) -> tuple[dict[str, Interval], float]:
         """The interval of every number of an audit, and the calibration gap there is at least.
 
-        The gap is that of any group while all of them are looked at; NaN without replicates.
+        The gap holds for all groups that are ``examined``; without ``draws`` it is NaN.
         """
         question, columns, at = self.question, self.columns, _place(group)
         spans = {
@@ -469,29 +463,18 @@ class Estimates:
         sizes = sorted((abs(low), abs(high)))
         least, most = (0.0 if low <= 0.0 <= high else sizes[0]), sizes[1]
         spans["calibration_gap_bound"] = least, most
-        if self.draws is None:
+        if draws is None:
             return spans, math.nan
         bandwidth = float(columns["calibration_gap_smooth"][at])
         gaps, floors, tail = {}, {}, (1.0 - question.level) / 2.0
-        for name, noise in gap_noise(self.levels(group), bandwidth, self.draws).items():
-            low, high, floors[name] = size_interval(*noise, tail, self.examined)
+        for name, noise in gap_noise(self.levels(group), bandwidth, draws).items():
+            low, high, floors[name] = size_interval(*noise, tail, examined)
             # No gap is below the bound, so no interval ends below that of the bound.
             gaps[name] = low, min(1.0, max(high, most))
         # The debiased gap estimates the same number.
         gaps["calibration_gap_debiased"] = gaps["calibration_gap"]
         spans |= {name: around(float(columns[name][at]), span) for name, span in gaps.items()}
         return spans, floors["calibration_gap"]
-
-    @cached_property
-    def draws(self) -> Floats | None:
-        """Chance deviations of calibration gaps, if the question asks for replicates."""
-        replicates = self.question.replicates
-        return normal_draws(replicates, self.question.seed) if replicates else None
-
-    @cached_property
-    def examined(self) -> int:
-        """The number of groups whose calibration is judged."""
-        return len(examined_groups(self.tally, self.question.min_group))
 
 
 def _place(group: int | None) -> int:
@@ -820,8 +803,10 @@ def intervals(tally: Tally, question: Question) -> Intervals:
 def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
     """The intervals of an audit of the groups whose feasibility is ``reach``."""
     tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
-    level = question.level
-    spans = [estimates.spans(group) for group in (*range(len(tally.groups)), None)]
+    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    draws = normal_draws(question.replicates, question.seed) if question.replicates else None
+    everyone = (*range(len(tally.groups)), None)
+    spans = [estimates.spans(group, draws, examined) for group in everyone]
 
     def ends(name: str, some: Sequence[Group]) -> Floats:
         """Value, lower and upper end of a number for each of some groups."""

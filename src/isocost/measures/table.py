@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -138,12 +138,10 @@ class Measure:
 
     def estimated(self, population: GroupedPeople, group: int | None) -> Estimated:
         """The number of a group, or of everybody, with its standard error; if it is derived."""
-        compute = self.of_people
         if self.of_sums is not None:
-            compute = partial(derived.of_sums, self.of_sums, self.family == "decisions")
-        assert compute is not None
-        number: Estimated = population.once((self.name, group), lambda: compute(population, group))
-        return number
+            return derived.of_sums(self.of_sums, self.family == "decisions", population, group)
+        assert self.of_people is not None
+        return self.of_people(population, group)
 
     @property
     def uses_threshold(self) -> bool:
@@ -179,14 +177,6 @@ class Measure:
     def coefficients(self) -> Floats:
         """(a, b, c) for each of the four kinds, as an array (4, 3)."""
         return np.array([self.adds.get(kind, (0.0, 0.0, 0.0)) for kind in KINDS], dtype=float)
-
-    def is_complement(self, other: Measure) -> bool:
-        """True if both are means over the same people to whom they add 1 together."""
-        if self.over != other.over or not self.counts_decisions or not other.counts_decisions:
-            return False
-        inside = [kind in self.over for kind in KINDS]
-        sums = (self.coefficients + other.coefficients)[inside, 0]
-        return bool((sums == 1.0).all())
 
     @property
     def formula(self) -> str:
