@@ -100,7 +100,7 @@ def test_the_theorem_read_literally_fails():
     assert gaps == pytest.approx([0.0, 0.32], abs=1e-12)
     found = mb.compare_costs("weighted:1,3", "weighted:3,1", mu)
     assert not found.distinct
-    assert set(map(round, found.ratios.values())) == {1}
+    assert found.k == pytest.approx(found.other_k)
 
 
 @given(base_rates, st.integers(0, 10).map(lambda i: i / 10), amounts, amounts)
@@ -303,38 +303,6 @@ def test_three_groups_are_bounded_together_and_not_in_pairs():
     ]
     assert (found <= np.array(pairs) + 1e-9).all()
     assert (found < np.array(pairs) - 1e-4).any()
-
-
-@settings(max_examples=60)
-@given(base_rates, base_rates, st.floats(0.02, 0.98), st.floats(0.0, 1.0), costs(), costs())
-def test_when_an_equal_cost_widens_another_difference(mu, other_mu, sharp, share, one, two):
-    """Two calibrated groups are moved as :func:`isocost.withhold` moves them."""
-    (cost, _), (other, _) = one, two
-    shares = np.array([mu, other_mu])
-    a, b = cost.coefficients((0, 1), shares)
-    trivial = a * shares + b * (1 - shares)
-    g = np.array([sharp, share * sharp]) * trivial.min()  # so that equal cost is feasible
-    assume(g[0] - g[1] > 1e-6 * g[0])
-    found = mb.trade_off(cost, other, shares.tolist(), g.tolist())
-    c, d = other.coefficients((0, 1), shares)
-
-    def difference(costs):
-        fp, fn = shares * costs / trivial, (1 - shares) * costs / trivial
-        first, second = c * fp + d * fn
-        return abs(first - second)
-
-    assert found == pytest.approx((difference(g), difference(g[[0, 0]])))
-    r = np.array(list(mb.compare_costs(cost, other, shares.tolist()).ratios.values()))
-    margin = r[1] * (g[0] + g[1]) / 2 - r[0] * g[0]
-    assume(abs(margin) > 1e-9 * r.max() * g[0])
-    assert found.widens == (margin > 0)
-
-
-def test_the_false_sentence_of_section_6():
-    found = mb.trade_off("fnr", "fpr", {"a": 0.50, "b": 0.49}, [0.077, 0.42])
-    assert found == pytest.approx((0.3265, 0.0165), abs=1e-3)
-    with pytest.raises(UsageError, match="must be of two groups"):
-        mb.trade_off("fnr", "fpr", [0.2, 0.3, 0.4], [0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("pair", [("fpr", "fnr"), ("fpr", "weighted:1,3"), ("plain:1,1", "fnr")])

@@ -21,9 +21,8 @@ Calibration and two distinct costs are four linear equations in the four error r
 two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
 Among three groups or more all equations hold at once: a linear program, not the best of the pairs.
 
-Three results are not in the paper.  Equalizing one cost widens the difference in another exactly
-under the condition in :func:`trade_off`.  :func:`incompatible` gives the least difference of one of
-two costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone likelihood ratios.
+Two results are not in the paper.  :func:`incompatible` gives the least difference of one of two
+costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone likelihood ratios.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -42,7 +41,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, beside_groups, names_of, shown_names
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.feasibility import fitted_groups
+from isocost.measures.feasibility import SLACK, fitted_groups
 from isocost.measures.rates import by_group
 from isocost.question import Question, asks
 from isocost.result import Printed, Record, Result
@@ -50,11 +49,11 @@ from isocost.tables import columns_from, frame_of, number_text, round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
-SLACK = 1e-12
-"""Rounding error allowed in a number that meets a bound."""
-
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
+
+BaseRates: TypeAlias = Mapping[Group, float] | Iterable[float]
+"""Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ..."""
 
 LEAST_SHOWN = 5e-5
 """Smaller differences are shown as none."""
@@ -96,11 +95,6 @@ only the sum matters.
     other_k: dict[Group, float]
 
     @property
-    def ratios(self) -> dict[Group, float]:
-        """k'/k of each group; the costs are distinct when these differ."""
-        return {group: self.other_k[group] / k for group, k in self.k.items()}
-
-    @property
     def distinct(self) -> bool:
         """True if only perfect scores can be calibrated and have both costs equal."""
         return self.differs(range(len(self.k)))
@@ -137,20 +131,9 @@ only the sum matters.
         return text
 
 
-def compare_costs(
-    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
-) -> CostComparison:
-    """Put two costs side by side on the calibrated lines of the groups.
-
-    Parameters
-    ----------
-    cost, other : Cost or str
-        What an error costs.
-    base_rates : {group: float} or sequence of float
-        Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ...
-    """
-    cost, other = as_cost(cost), as_cost(other)
-    shares = _checked(base_rates)
+def compare_costs(cost: CostLike, other: CostLike, base_rates: BaseRates) -> CostComparison:
+    """Put two costs side by side on the calibrated lines of the groups."""
+    cost, other, shares = as_cost(cost), as_cost(other), _checked(base_rates)
     groups, mu = tuple(shares), np.array(list(shares.values()))
     per_fnr = []
     for each in (cost, other):
@@ -159,9 +142,7 @@ def compare_costs(
     return CostComparison(cost, other, shares, *per_fnr)
 
 
-def distinct(
-    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
-) -> bool:
+def distinct(cost: CostLike, other: CostLike, base_rates: BaseRates) -> bool:
     """True if two costs cannot both be equal for scores that are calibrated and not perfect.
 
     Then (k_t) and (k'_t) are not proportional; see :func:`compare_costs`, which also gives them.
@@ -271,7 +252,7 @@ class ImpossibilityBound(Record):
 def impossibility_bound(
     cost: CostLike,
     other: CostLike,
-    base_rates: Mapping[Group, float] | Iterable[float],
+    base_rates: BaseRates,
     cost_difference: float = 0.0,
     gap: float = 0.0,
 ) -> ImpossibilityBound:
@@ -294,10 +275,8 @@ def impossibility_bound(
 
     Parameters
     ----------
-    cost, other : Cost or str
-        What an error costs.
-    base_rates : {group: float} or sequence of float
-        Strictly between 0 and 1, for two groups or more.
+    cost, other, base_rates
+        As for :func:`compare_costs`.
     cost_difference : float
         How far each of the two costs may differ between any two groups.
     gap : float
@@ -341,13 +320,12 @@ def impossibility_bound(
 
 def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> Floats:
     """For each group the largest c_fp and c_fn that meet the constraints of all groups."""
-    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
-    n, none = len(groups), np.zeros((len(groups), 2))
-    one = np.eye(n)
-    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
     from scipy.optimize import linprog
 
-    line = np.hstack([one, -np.diag(mu / (1.0 - mu)), none])
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    n, none = len(groups), np.zeros((len(groups), 2))
+    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
+    line = np.hstack([np.eye(n), -np.diag(mu / (1.0 - mu)), none])
     rows, limits = [line, -line], [np.tile(gap / (1.0 - mu), 2)]
     for i, cost in enumerate((comparison.cost, comparison.other)):
         a, b = cost.coefficients(groups, mu)
@@ -364,65 +342,6 @@ def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> 
         solution = linprog(aim, A, v, method="highs")
         largest.append(-float(solution.fun) if solution.success else np.inf)
     return np.array(largest).reshape(2, n).T
-
-
-class TradeOff(NamedTuple):
-    """The difference in another cost, before and after one cost is made equal."""
-
-    before: float
-    after: float
-
-    @property
-    def widens(self) -> bool:
-        """True if the difference grows."""
-        return self.after > self.before
-
-
-def trade_off(
-    cost: CostLike,
-    other: CostLike,
-    base_rates: Mapping[Group, float] | Iterable[float],
-    costs: Iterable[float],
-) -> TradeOff:
-    """The difference in another cost once one is made equal, for two calibrated groups.
-
-    Let r = k'/k of each group (see :func:`compare_costs`), and let group 2, which costs less, be
-    brought to the cost of group 1: g_2 < g_1.  The other cost is r g, so its difference goes from
-    |r_1 g_1 - r_2 g_2| to g_1 |r_1 - r_2|, and
-
-        it grows if and only if   r_2 (g_1 + g_2) / 2 > r_1 g_1.
-
-    For "fnr" and "fpr" r is the odds of the base rate.  So if the false-negative rates are made
-    equal, the difference in false-positive rates grows only where the changed group has the
-    higher base rate, by more than the rates themselves differ.  Section 6 of the paper says that
-    it grows necessarily.
-
-    Parameters
-    ----------
-    cost, other : Cost or str
-        The cost that is made equal, and the one that is looked at.
-    base_rates : {group: float} or sequence of float
-        Of the two groups.
-    costs : sequence of float
-        The cost of each group, in the same order.
-
-    Examples
-    --------
-    >>> result = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
-    >>> round(result.before, 3), round(result.after, 4), result.widens
-    (0.327, 0.0165, False)
-    """
-    comparison = compare_costs(cost, other, base_rates)
-    ratios, now = (
-        np.array(list(comparison.ratios.values())),
-        [check_amount("cost", c) for c in costs],
-    )
-    if len(ratios) != 2 or len(now) != 2:
-        rule, step = "must be of two groups", "compare two groups at a time"
-        got = f"{len(ratios)} base rates and {len(now)} costs"
-        raise UsageError(Problem("base_rates, costs", rule, got, step))
-    before = abs(ratios[0] * now[0] - ratios[1] * now[1])
-    return TradeOff(float(before), float(max(now) * abs(ratios[0] - ratios[1])))
 
 
 @dataclass(frozen=True)
@@ -617,7 +536,7 @@ class RatioBound(Record):
         return self.sentence.format(lower=names[self.lower], higher=names[self.higher])
 
 
-def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBound:
+def ratio_bound(base_rates: BaseRates) -> RatioBound:
     """The disparity of calibrated scores if the likelihood ratio between groups is monotone.
 
     Let f and f' be the densities of calibrated scores in two groups with base rates mu < mu', and

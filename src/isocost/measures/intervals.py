@@ -124,19 +124,6 @@ def around(estimate: float, interval: Interval) -> Interval:
     return min(estimate, interval[0]), max(estimate, interval[1])
 
 
-def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
-    """The interval of a - b from those of a and of b, which are independent (MOVER).
-
-    Examples
-    --------
-    >>> difference(0.5, (0.2, 0.9), 0.25, (0.25, 0.25))
-    (-0.04999999999999999, 0.65)
-    """
-    low = a - b - math.hypot(a - of_a[0], of_b[1] - b)
-    high = a - b + math.hypot(of_a[1] - a, b - of_b[0])
-    return low, high
-
-
 def size_interval(
     residual: Floats, noise: Floats, tail: float, several: int = 1
 ) -> tuple[float, float, float]:
@@ -392,14 +379,14 @@ class Estimates:
         parts = []
         for name, amount in zip(PAID, amounts, strict=True):
             if amount:
-                value = float(self.column(MEASURES[name])[at])
                 low, high = self.interval(MEASURES[name], group)
+                value = float(self.column(MEASURES[name])[at])
                 parts.append((amount * value, (amount * low, amount * high)))
         if len(parts) == 1:
             return parts[0][1]
         # Positives and negatives are different people.
-        (a, of_a), (b, of_b) = parts
-        return difference(a, of_a, -b, (-of_b[1], -of_b[0]))
+        (a, of_a), (b, (low, high)) = parts
+        return difference(a, of_a, -b, (-high, -low))
 
     def trivial_interval(self, group: int | None) -> Interval:
         """The interval of the trivial cost, the image of that of the base rate."""
@@ -560,7 +547,7 @@ def stretch(confidence: float, groups: int) -> float:
 def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
     """The bounds of a_s - b_t for all s and t; a and b have value, lower and upper end as columns.
 
-    MOVER, with both intervals stretched by ``factor``.
+    Groups are independent (MOVER, Zou and Donner 2008); both intervals are stretched by ``factor``.
     """
     value = a[:, None, 0] - b[None, :, 0]
     a_low, a_high = a[:, 0] - a[:, 1], a[:, 2] - a[:, 0]
@@ -570,12 +557,25 @@ def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floa
     return low, high
 
 
-def range_interval(values: Floats, confidence: float, most: float = math.inf) -> Interval:
-    """The interval of the largest difference between two groups.
+def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
+    """The interval of a - b from those of a and of b, which are independent.
+
+    Examples
+    --------
+    >>> difference(0.5, (0.2, 0.9), 0.25, (0.25, 0.25))
+    (-0.04999999999999999, 0.65)
+    """
+    low, high = pair_bounds(np.array([[a, *of_a]]), np.array([[b, *of_b]]))
+    return low.item(), high.item()
+
+
+def range_interval(values: Floats, confidence: float, measure: Measure | None = None) -> Interval:
+    """The interval of the largest difference between two groups in a measure.
 
     Its lower end is the largest difference that is established for some pair while all pairs are
     looked at; it is 0 with the given confidence if all groups are alike.  Its upper end is the
-    largest of all pairs' own upper ends.  ``values`` has value, lower and upper end as columns.
+    largest of all pairs' own upper ends, or what the limits of the measure allow.  ``values`` has
+    value, lower and upper end as columns; groups without them are left out.
 
     Examples
     --------
@@ -583,10 +583,14 @@ def range_interval(values: Floats, confidence: float, most: float = math.inf) ->
     >>> [round(end, 3) for end in ends]
     [0.159, 0.441]
     """
+    values = values[np.isfinite(values).all(axis=1)]
+    if len(values) < 2:
+        return UNKNOWN
     low, _ = pair_bounds(values, values, stretch(confidence, len(values)))
     _, high = pair_bounds(values, values)
-    size = float(np.ptp(values[:, 0]))
-    return around(size, (max(0.0, float(low.max())), min(most, float(high.max()))))
+    most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
+    ends = max(0.0, float(low.max())), min(most, float(high.max()))
+    return around(float(np.ptp(values[:, 0])), ends)
 
 
 def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
@@ -844,7 +848,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         },
         compared=pair,
         disparities={
-            name: _disparity(ends(name, groups), level, estimates.measures.get(name))
+            name: range_interval(ends(name, groups), level, estimates.measures.get(name))
             for name in names
         },
         highest=tuple(costly[index] for index in candidates),
@@ -858,15 +862,6 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         seed=question.seed,
         method="replicates" if question.replicates else "analytic",
     )
-
-
-def _disparity(ends: Floats, confidence: float, measure: Measure | None) -> Interval:
-    """The range of one number; ``ends`` has value, lower and upper end as columns."""
-    known = np.isfinite(ends).all(axis=1)
-    if known.sum() < 2:
-        return UNKNOWN
-    most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
-    return range_interval(ends[known], confidence, most)
 
 
 def disparity_intervals(
@@ -889,5 +884,5 @@ def disparity_intervals(
         else:
             row = MEASURES[name]
             ends = [(estimates.column(row)[i], *estimates.interval(row, i)) for i in indices]
-        disparities[name] = _disparity(np.array(ends), question.level, MEASURES.get(name))
+        disparities[name] = range_interval(np.array(ends), question.level, MEASURES.get(name))
     return disparities
