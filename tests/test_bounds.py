@@ -40,14 +40,6 @@ def test_placed_population_has_the_gap_of_its_residual(data, mu):
     assert p.gap == pytest.approx(abs(mu * c_fn - (1 - mu) * c_fp), abs=CLOSE)
 
 
-@given(populations())
-def test_residual_is_base_rate_less_mean_score_and_at_most_the_gap(p):
-    c_fp, c_fn = p.rates
-    residual = p.mu * c_fn - (1 - p.mu) * c_fp
-    assert residual == pytest.approx(p.mu - p.mean_score, abs=CLOSE)
-    assert abs(residual) <= p.gap + CLOSE
-
-
 @given(st.data(), base_rates, costs())
 def test_cost_no_lower_means_error_rates_hardly_lower(data, mu, cost):
     a, b = cost[1](mu)
@@ -116,23 +108,6 @@ def test_range_of_rates_against_a_search_over_the_square(mu, cost, part):
         step = abs(rate[1] - rate[0]) + 1e-8
         assert rate[inside].min() == pytest.approx(ends[0], abs=step)
         assert rate[inside].max() == pytest.approx(ends[1], abs=step)
-
-
-@given(populations(), st.integers(0, 16), costs())
-def test_interpolation_scales_the_gap_exactly_and_the_cost_linearly(p, part, cost):
-    _, coefficients = cost
-    alpha, (a, b) = part / 16, coefficients(p.mu)
-    after = p.interpolated(alpha)
-    assert after.gap == pytest.approx((1 - alpha) * p.gap, abs=CLOSE)
-    trivial = a * p.mu + b * (1 - p.mu)
-    expected = (1 - alpha) * p.cost(a, b) + alpha * trivial
-    assert after.cost(a, b) == pytest.approx(expected, abs=CLOSE)
-
-
-def test_interpolation_where_the_base_rate_is_a_level_already():
-    p = Population.of([(0.5, 0.3, 0.1), (0.75, 0.2, 0.4)])
-    assert p.mu in p.score
-    assert p.interpolated(0.25).gap == pytest.approx(0.75 * p.gap)
 
 
 def test_withholding_scales_the_gap_of_a_tally():

@@ -499,16 +499,13 @@ class RatioBound(Record):
     ----------
     lower, higher : Group
         The groups with the lowest and the highest base rate.
-    fnr : float
-        mu_higher / mu_lower: the false-negative rate of the lower group is at least this many
-        times that of the higher one ...
-    fpr : float
-        (1 - mu_lower) / (1 - mu_higher): ... or the false-positive rate of the higher group is at
-        least this many times that of the lower one.
+    fnr, fpr : float
+        mu_higher / mu_lower and (1 - mu_lower) / (1 - mu_higher): the false-negative rate of the
+        lower group, or the false-positive rate of the higher one, is at least this many times that
+        of the other group.
     odds : float
-        The ratio of the odds of the base rates, which is the product of the two ratios of
-        generalized rates for all calibrated scores, whether or not that likelihood ratio is
-        monotone.
+        The ratio of the odds of the base rates: for all calibrated scores the product of the two
+        ratios of generalized rates, whether or not that likelihood ratio is monotone.
     """
 
     lower: Group

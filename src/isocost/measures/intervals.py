@@ -511,18 +511,10 @@ def _normal_grid() -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class CostBounds:
-    """The cost and the trivial cost of each group, with their intervals.
+    """The cost and the trivial cost of each group: value, lower and upper end as columns.
 
-    Attributes
-    ----------
-    cost, trivial : array (groups, 3)
-        Value, lower end and upper end.
-    covariance : array (groups,)
-        Of a group's cost with its trivial cost.
-    tolerance, confidence : float
-        Largest allowed difference of costs, and the confidence of the intervals.
-    rows : float
-        Number of rows in all.
+    ``covariance`` is that of a group's cost with its trivial cost, ``tolerance`` the largest
+    allowed difference of costs, and ``rows`` the number of rows in all.
     """
 
     cost: Floats
