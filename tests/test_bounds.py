@@ -22,7 +22,6 @@ from tests.populations import (
     Population,
     base_rates,
     costs,
-    near_line,
     placed,
     populations,
     tally_of,
@@ -30,14 +29,6 @@ from tests.populations import (
 )
 
 RATES = ("generalized_fpr", "generalized_fnr")
-
-
-@given(st.data(), base_rates)
-def test_placed_population_has_the_gap_of_its_residual(data, mu):
-    p = data.draw(near_line(mu))
-    c_fp, c_fn = p.rates
-    assert p.mu == pytest.approx(mu, abs=CLOSE)
-    assert p.gap == pytest.approx(abs(mu * c_fn - (1 - mu) * c_fp), abs=CLOSE)
 
 
 @given(st.data(), base_rates, costs())
