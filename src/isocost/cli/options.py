@@ -21,6 +21,7 @@ from isocost.atomic import check_target
 from isocost.checks import check_threshold, check_tolerance
 from isocost.engines.kinds import FileReading
 from isocost.errors import Problem, UsageError
+from isocost.grid import BINS
 from isocost.question import DEFAULT, Question
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class _Roles:
     merge_groups: list[str] | None = in_data(
         None, 'Groups to count as one: "A,B=other"; may be repeated.'
     )
-    bins: int = in_data(1024, "Number of bins of equal width to count scores in.")
+    bins: int = in_data(BINS, "Number of bins of equal width to count scores in.")
     scale: str = in_data(
         "probability",
         "What the scores are: probability, percent, logit, or rank (deciles; or rank:1-10).",
@@ -273,7 +274,7 @@ class Asking:
 
 
 def _measures_help() -> str:
-    from isocost.measures.measure import FAMILIES
+    from isocost.measures.table import FAMILIES
 
     return (
         f"What to show: {', '.join(FAMILIES)} or all, or names of measures with commas between, "

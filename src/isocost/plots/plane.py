@@ -46,7 +46,7 @@ from isocost.plots.display import (
     short_name,
     write_title,
 )
-from isocost.plots.measures import MeasuresDisplay, means_by_group
+from isocost.plots.measures import MeasuresDisplay
 from isocost.question import DEFAULT
 from isocost.repairs.composition import question_of
 from isocost.tallies import Tally
@@ -233,12 +233,16 @@ def rate_variances(tally: Tally) -> Floats:
     >>> rate_variances(t)
     array([[0.0625,    nan]])
     """
-    means = means_by_group(tally, ("generalized_fpr", "generalized_fnr"))
-    errors = np.array([[mean.error for mean in each] for each in means])
-    rows = np.array([[mean.rows for mean in each] for each in means])
-    peers = np.where(rows > 1.0 + SLACK, rows - 1.0, np.nan)
-    variances: Floats = errors**2 * rows / peers
-    return variances
+    cells, sums = tally.cells, tally.totals
+    index = cells.group * 2 + cells.label
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (sums.wh / sums.w).ravel()[index]
+        # Within a cell weights and scores are taken to be unrelated.
+        spread = cells.wh2 / cells.w - 2.0 * mean * cells.wh / cells.w + mean**2
+        squares = np.bincount(index, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
+        rows = sums.w**2 / sums.w2
+        variance = squares.reshape(sums.w.shape) / sums.w**2 * rows / (rows - 1.0)
+    return np.where(rows > 1.0 + SLACK, variance, np.nan)
 
 
 def ellipse_axes(variances: npt.ArrayLike, confidence: float = DEFAULT.level) -> Floats:
