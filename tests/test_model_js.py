@@ -24,7 +24,7 @@ from isocost.groups import to_json
 from isocost.judging.offers import changes
 from isocost.measures.intervals import score_interval
 from isocost.page.payload import held_tally, payload, safe_group
-from isocost.page.repair_tables import compact, given_repairs
+from isocost.page.view import compact, given_repairs
 from isocost.repairs.base import summary_of
 from isocost.rules import Row
 from tests.conftest import DATA, measured, sample
@@ -405,7 +405,7 @@ def test_with_small_cells_hidden_the_costs_stay():
 @pytest.mark.parametrize("least", [0, 30])
 def test_the_rules_of_a_page_do_what_python_says(least):
     tally = ic.tally(sample(3000, 3, seed=7), bins=128)
-    held = payload(tally, least, (0.4,))
+    held = payload(tally, least, 0.4)
     shown = held_tally(held, [to_json(group) for group in tally.groups])
     audit = ic.audit(shown, "weighted:1,3", 0.4, tolerance=0.05, confidence=None)
     given = given_repairs(audit, held)

@@ -18,12 +18,10 @@ from isocost.cli import main
 from isocost.errors import PYTHON, Problem, speaking
 from isocost.examples import compas, compas_csv, compas_rows
 from isocost.page import report as making
-from isocost.page import verify as verification
-from isocost.page.assets import charts, embedded_json, inert, page_script, policy
-from isocost.page.facts import facts, spoken_names
-from isocost.page.repair_tables import MOST_HANDED, MOST_ROWS, lines_of
-from isocost.page.report import remade
+from isocost.page.charts import charts
+from isocost.page.report import embedded_json, inert, page_script, policy, remade
 from isocost.page.server import PAGE
+from isocost.page.view import MOST_HANDED, MOST_ROWS, facts, lines_of, spoken_names
 from isocost.plots.display import PALETTE
 from isocost.readings import SHELL
 from isocost.repairs.hand_over import Deferral
@@ -674,7 +672,7 @@ def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, mo
         made[key] = made[key] if key in made else remade(held, how)
         return made[key]
 
-    monkeypatch.setattr(verification, "remade", once)
+    monkeypatch.setattr(making, "remade", once)
     assert ic.verify(page).unchanged
     html = page.read_text()
     data = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1)

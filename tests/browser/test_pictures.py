@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.page import report
+from isocost.page import view
 from isocost.verdict.sentences import Figures
 from tests.browser.conftest import opened
 from tests.browser.test_page import settled, text
@@ -239,8 +239,8 @@ def check_names(pictures, groups):
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_pictures_are_right_on_any_data(browser, tmp_path, monkeypatch, name):
     """Of axes and of words, as they are on the screen; not of repairs, which take long to make."""
-    monkeypatch.setattr(report, "given_repairs", lambda *_: [])
-    monkeypatch.setattr(report, "bounds_table", lambda *_: {"rows": []})
+    monkeypatch.setattr(view, "given_repairs", lambda *_: [])
+    monkeypatch.setattr(view, "bounds_table", lambda *_: {"rows": []})
     tally = calibrated(*POPULATIONS[name])
     path = ic.report(measured(tally, "fpr", replicates=0), path=tmp_path / "r.html")
     count = len(tally.groups)

@@ -5,7 +5,7 @@ import { URL } from "node:url";
 
 import { readTally } from "./model.js";
 
-/** @typedef {import("../../src/isocost/page/web/model/groups.js").Group} Group */
+/** @typedef {import("../../src/isocost/page/web/model/numbers.js").Group} Group */
 
 const MEASURES = JSON.parse(readFileSync(new URL("measures.json", import.meta.url), "utf8"));
 
@@ -30,7 +30,8 @@ export function tallyOf(rows, groups) {
     groups,
     names: groups.map(String),
     measures: MEASURES,
-    left_out: [],
+    roster: groups.map((_, place) => place),
+    rule_notes: [],
     cells: {
       group: cells.map((cell) => cell.group),
       label: cells.map((cell) => cell.label),
@@ -75,7 +76,7 @@ export function merged() {
 export function words() {
   /** @type {Record<string, any>} */
   const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["page/facts.py", "WORDS = {"]]) {
+  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["page/view.py", "WORDS = {"]]) {
     const source = readFileSync(`src/isocost/${file}`, "utf-8");
     const start = source.indexOf(String(table));
     const entries = source.slice(start, source.indexOf("\n}", start));

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from isocost.costs import CostLike
@@ -15,8 +14,8 @@ from isocost.judging.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import Interval, difference
 from isocost.measures.rates import Measures
-from isocost.page.assets import filled, page_file, policy
-from isocost.page.facts import cost_words, row_titles, spoken_names
+from isocost.page.report import filled
+from isocost.page.view import cost_words, row_titles, spoken_names
 from isocost.question import DEFAULT, MOST_REPLICATES
 from isocost.tallies import Tally
 from isocost.verdict.sentences import (
@@ -188,13 +187,12 @@ def beside_html(
     ]
     return filled(
         "beside.html",
+        (),
         sides=sides,
         headline=_headline(comparison, figures),
         axis=cost_words(audits[0], vocabulary)["axis"],
         tables=list(_tables(comparison, figures.decimals + 2)),
         left_out=[name.text for name in spoken_names(comparison.left_out).values()],
-        style=import_module("markupsafe").Markup(page_file("page.css")),
-        policy=policy(()),
     )
 
 

@@ -344,15 +344,15 @@ def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
     return LAYOUTS[name]
 
 
-def page_layouts(audit: Audit, held: dict[str, Any], unknown: Any = None) -> list[Layout]:
+def page_layouts(audit: Audit, held: dict[str, Any]) -> list[Layout]:
     """Every layout for the page, from the bins that it holds: they reveal nothing that it hides.
 
-    None with many groups, or if a bin of the page lies across the threshold.  ``unknown`` is the
-    group of rows without one.
+    None with many groups, or if a bin of the page lies across the threshold.
     """
     tally = audit.tally
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
+    unknown = tally.reading.missing_group
     none = () if unknown is None else (unknown,)
     return [
         _filled(kind, audit, audit.threshold, none, names=shown_names) for kind in LAYOUTS.values()
