@@ -240,7 +240,7 @@ def check_names(pictures, groups):
 def test_pictures_are_right_on_any_data(browser, tmp_path, monkeypatch, name):
     """Of axes and of words, as they are on the screen; not of repairs, which take long to make."""
     monkeypatch.setattr(view, "given_repairs", lambda *_: [])
-    monkeypatch.setattr(view, "bounds_table", lambda *_: {"rows": []})
+    monkeypatch.setattr(view, "bounds_table", lambda *_: None)
     tally = calibrated(*POPULATIONS[name])
     path = ic.report(measured(tally, "fpr", replicates=0), path=tmp_path / "r.html")
     count = len(tally.groups)

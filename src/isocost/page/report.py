@@ -596,6 +596,7 @@ def _not_a_report(got: str) -> FileError:
 
 
 def _embedded(page: _Page) -> dict[str, Any]:
+    """The data of a page that can be made again."""
     try:
         data = json.loads(page.data)
         kind = (data["tally"]["format"], data["tally"]["version"])

@@ -188,6 +188,10 @@ WORDS = {
         "Not on this page, because too few of their outcomes differ to compare error rates: "
         "{groups}. isocost audit tells whether their scores are calibrated."
     ),
+    "left_out": (
+        "Too small to compare, and not on this page: {groups}. Rules made here leave their scores "
+        "as they are."
+    ),
     "decided_only": (
         "{share} of people were handed over and have no score: everything here is about the others."
     ),
@@ -419,14 +423,17 @@ def view(
     supplied = lines if rules is not None else []
     outlooks = {one.label: o for one in lines if (o := _outlook(audit, one)) is not None}
     said = facts(audit, made["title"], hidden, files, vocabulary)
+    too_small = [name for name in held["left_out"] if name not in made["one_label"]]
     titles = {n: t for n, t in NUMBERS.items() if n != "handed_over" or _any_defers(supplied)}
     level = audit.confidence or DEFAULT.confidence or math.nan
     shown = {
         **said,
         "decided_only": decided_only(audit, held),
-        "one_label": fill(WORDS["one_label"], groups=listing(made["one_label"]))
-        if made["one_label"]
-        else "",
+        "missing": [
+            WORDS[name].format(groups=listing(groups, FEW))
+            for name, groups in (("one_label", made["one_label"]), ("left_out", too_small))
+            if groups
+        ],
         "computed": computed(audit, made, held),
         "names": list(shown_names(audit.groups).values()),
         "level": f"{100 * level:.4g} %",
@@ -442,7 +449,7 @@ def view(
         "thresholds": thresholds_table(audit, held),
         "bounds": bounds_table(audit),
         "outlooks": None if not outlooks else {
-            "header": ["Repair", *titles.values()],
+            "header": ["Repair", *map(_capital, titles.values())],
             "rows": [
                 [label, *_three(one, titles, figures_of(audit), not hidden)]
                 for label, one in outlooks.items()
@@ -476,6 +483,10 @@ def view(
             "holds": WORDS["holds"],
         },
     }  # fmt: skip
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _any_defers(lines: Iterable[Line]) -> bool:
@@ -1094,15 +1105,15 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
     }
 
 
-def bounds_table(audit: Audit) -> dict[str, Any]:
-    """Which costs cannot both be equal, as header and rows, and what keeps error rates apart.
+def bounds_table(audit: Audit) -> dict[str, Any] | None:
+    """Costs that cannot both be equal, as header and rows, and what keeps error rates apart.
 
-    Without rows if fewer than two groups have both outcomes.
+    None if fewer than two groups have both outcomes.
     """
     fewest = audit.tally.totals.n.min(axis=1)
     groups = [g for g in audit.compared if fewest[audit.tally.index_of(g)] > 0]
     if len(groups) < 2:
-        return {"rows": []}
+        return None
     proven = bounds(audit.tally.select(groups), question=audit.question.among(groups))
     header, rows = proven.pair_table()
 
@@ -1112,11 +1123,15 @@ def bounds_table(audit: Audit) -> dict[str, Any]:
             return str(cost)
         return COSTS[kind]["label"] + (f" {weights.replace(',', ' : ')}" if weights else "")
 
-    for row, pair in zip(rows, proven.pairs, strict=True):
-        row[0] = f"{called(pair.comparison.cost)}; {called(pair.comparison.other).lower()}"
+    # The bounds that follow from the paper's constants are too small to tell anything here.
+    pairs = (pair.comparison for pair in proven.pairs)
+    rows = [
+        [f"{called(pair.cost)}; {called(pair.other).lower()}", *row[1:3]]
+        for row, pair in zip(rows, pairs, strict=True)
+    ]
     names, ratio = spoken_names(audit.groups), proven.ratio
     said = fill(ratio.sentence, lower=names[ratio.lower], higher=names[ratio.higher])
-    return {"header": [h[:1].upper() + h[1:] for h in header], "rows": rows, "ratio": said}
+    return {"header": list(map(_capital, header[:3])), "rows": rows, "ratio": said}
 
 
 def given_repairs(audit: Audit, held: dict[str, Any]) -> list[dict[str, Any]]:
