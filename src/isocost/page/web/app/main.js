@@ -44,7 +44,7 @@ function computed(settings) {
   const nothing = makeRule(tally, { method: "none", settings: {}, rows: [], notes: [] });
   const repairs = repairsOf(page, tally, shown, exact);
   const { ofCost, ...evidence } = evidenceOf(page.own, settings);
-  const sides = page.own.sides[known.thresholds.indexOf(settings.threshold)];
+  const sides = page.own.sides[known.thresholds.indexOf(settings.threshold)] ?? [];
   return {
     state: settings, shown, tally, repairs, ofCost,
     names: shown.map((i) => page.called[i]),
@@ -54,7 +54,7 @@ function computed(settings) {
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
     all: overall(tally, exact),
-    sides: shown.map((i) => ({ passed: sides[i][0] ?? Number.NaN, selected: sides[i][1] ?? Number.NaN })),
+    sides: shown.map((i) => ({ passed: sides[i]?.[0] ?? Number.NaN, selected: sides[i]?.[1] ?? Number.NaN })),
     before: effects(tally, nothing, exact),
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
     isOwn: toHash({ ...settings, method: own.method }, own) === "",
