@@ -71,18 +71,16 @@ export function merged() {
   return { ...tally, cells };
 }
 
-/** The page's words, read from Python's file: one "name": "text" after the other.
+/** The page's words: those of the verdict read from Python's file, one "name": "text" after the other, and its own.
  * @returns {Record<string, any>} */
 export function words() {
   /** @type {Record<string, any>} */
   const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["page/view.py", "WORDS = {"]]) {
-    const source = readFileSync(`src/isocost/${file}`, "utf-8");
-    const start = source.indexOf(String(table));
-    const entries = source.slice(start, source.indexOf("\n}", start));
-    for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
-      texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
-    }
+  const source = readFileSync("src/isocost/verdict/sentences.py", "utf-8");
+  const start = source.indexOf("SENTENCES = {");
+  const entries = source.slice(start, source.indexOf("\n}", start));
+  for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
+    texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
   }
-  return texts;
+  return { ...texts, ...JSON.parse(readFileSync("src/isocost/page/web/words.json", "utf-8")).words };
 }

@@ -13,6 +13,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,14 +81,14 @@ class Origin:
         """
         names = self.data if stored_at is None else (str(stored_at),)
         paths = [path for name in names for path in files_of(name)]
-        files = []
+        found = []
         for path in paths[:MOST_FILES]:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            files.append((path.name, path.stat().st_size, digest))
-        if stored_at is not None and len(files) == 1:
-            files = [(self.to_dict()["data"][0], *files[0][1:])]
-        return replace(self, files=tuple(files))
+            found.append((path.name, path.stat().st_size, digest))
+        if stored_at is not None and len(found) == 1:
+            found = [(self.to_dict()["data"][0], *found[0][1:])]
+        return replace(self, files=tuple(found))
 
     def with_command(self, words: Sequence[str], *paths: str | Path) -> Origin:
         """The same with a command line, in which these paths are named without their folders.
@@ -123,6 +124,11 @@ class Origin:
             "files": [list(one) for one in self.files],
             "command": self.command,
         }
+
+
+def page_file(*path: str) -> str:
+    """A file of the page as text."""
+    return files("isocost.page").joinpath("web", *path).read_text(encoding="utf-8")
 
 
 def files_of(name: str) -> list[Path]:

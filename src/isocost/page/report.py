@@ -25,7 +25,6 @@ from functools import cache
 from html import escape
 from html.parser import HTMLParser
 from importlib import import_module
-from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,7 +47,7 @@ from isocost.measures.feasibility import fitted_groups
 from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.page.charts import INSTALL, altair
-from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, payload
+from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
 from isocost.page.view import view
 from isocost.question import DEFAULT, Question
 from isocost.readings import SHELL
@@ -351,11 +350,6 @@ APP = (
 
 _COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 """Comments that fill their lines: a fifth of the script, and of no use in the page."""
-
-
-def page_file(*path: str) -> str:
-    """A file of the page as text."""
-    return files("isocost.page").joinpath("web", *path).read_text(encoding="utf-8")
 
 
 def bundle(folder: str = "model", names: Iterable[str] = MODEL) -> str:

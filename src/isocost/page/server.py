@@ -45,8 +45,8 @@ from isocost.groups import Group, shown_names
 from isocost.judging.audit import Audit, audit
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import Interval, difference
-from isocost.page.payload import Origin
-from isocost.page.report import filled, page_file, report_html
+from isocost.page.payload import Origin, page_file
+from isocost.page.report import filled, report_html
 from isocost.page.view import cost_words, row_titles, spoken_names
 from isocost.question import DEFAULT, MOST_REPLICATES
 from isocost.tallies import Tally

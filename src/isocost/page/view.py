@@ -13,6 +13,7 @@ nothing that it hides.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +54,7 @@ from isocost.page.charts import (
     rate_lines,
 )
 from isocost.page.layouts import page_layouts
-from isocost.page.payload import safe_group, snapped, undecided
+from isocost.page.payload import page_file, safe_group, snapped, undecided
 from isocost.plots.display import PALETTE
 from isocost.question import DEFAULT
 from isocost.readings import System, command_line
@@ -92,179 +93,13 @@ from isocost.verdict.wording import (
     statement,
 )
 
-WORDS = {
-    **SENTENCES,
-    "stale": (
-        "Intervals were computed for {kept}, and for all groups. For what you chose there are "
-        "none, so whether this difference is more than chance is not known here."
-    ),
-    "as_measured": "As measured: {headline}",
-    "chosen_cost": (
-        "{gap}. “{repair}” would bring the difference to {after}, by changing the scores of "
-        "{share} of all {people}."
-    ),
-    "chosen_rates": (
-        "{gap}. “{repair}” would leave a difference of {after}, make the rates of wrong decisions "
-        "differ by {odds}, and change the scores of {share} of all {people}."
-    ),
-    "chosen_deferring": (
-        "{gap}. “{repair}” would bring the difference among the others to {after}; for those "
-        "handed over it depends on who decides."
-    ),
-    "settings": (
-        "{axis}. Allowed difference: {tolerance}. Decisions at a score of {threshold}.{off}"
-    ),
-    "off_groups": " Switched off: {groups}.",
-    "why_equal": "Why it can be equal",
-    "why_closer": "Why it can come that close",
-    "why_not": "Why it cannot be equal",
-    "why_not_measured": "As measured, it cannot be equal",
-    "why_nothing": "Where the groups are",
-    "geometry_axes": (
-        "Each mark is a group. Further right, people who turned out negative had higher scores: "
-        "false alarms. Further up, people who turned out positive had lower scores: misses. "
-        "The corner at zero is perfect."
-    ),
-    "geometry_line": (
-        "Scores that mean what they say can only lie on the group’s own line, whose slope is "
-        "fixed by how many of the group turn out positive. It runs from perfect to the hollow "
-        "mark, where everybody in the group gets the same score. Better scores move a group "
-        "towards the corner; withholding information moves it outwards, never past the hollow "
-        "mark. A mark beside its line has scores that are off."
-    ),
-    "geometry_rows": (
-        "Each row is a group, the costliest on top: its mark is where it is now. The bar ends "
-        "where everybody in the group would get the same score; no scores that mean what they say "
-        "are beyond. Its end is fixed by how many of the group turn out positive, for the two "
-        "rates in opposite ways. That is why imperfect scores cannot be calibrated and have both "
-        "kinds of error equal."
-    ),
-    "geometry_infeasible": (
-        "To cost as much as {high}{within}, {blocked} would have to move past the end of its line. "
-        "No calibrated scores are there, whatever the method."
-    ),
-    "geometry_feasible": (
-        "To cost as much as {high}{within}, {changed} must move outwards, towards the hollow mark. "
-        "The place comes before the end: that share of the way is the share of people whose score "
-        "is withheld."
-    ),
-    "within": ", to within {tolerance}",
-    "geometry_equal": "The costs are as close as you asked for, so nobody has to move.",
-    "geometry_both": (
-        "Lines of groups with different base rates meet only in the perfect corner. That is why "
-        "imperfect scores cannot be calibrated and have both kinds of error equal."
-    ),
-    "geometry_deferring": (
-        "Lines of groups with different base rates meet only in the perfect corner. Handing people "
-        "over changes the base rate of the others: their marks lie on other lines, and these can "
-        "be the same for all groups."
-    ),
-    "key_difference": "difference between groups",
-    "key_reach": "out of reach",
-    "key_reach_note": "what remains after the most that calibrated repairs can do",
-    "key_withheld": "would lose their score",
-    "key_withheld_note": "of {group}, by a coin, to make costs equal",
-    "key_closer_note": "of {group}, by a coin, to bring costs that close",
-    "key_nothing": "to be changed",
-    "key_nothing_note": "costs are within the tolerance",
-    "key_no": "none",
-    "key_not_advised": "of the repairs is advised",
-    "key_few": "there is too little data",
-    "key_uncalibrated": "scores are to be recalibrated first",
-    "key_unestablished": "the difference may be chance",
-    "key_unhelpful": "none is expected to help new people",
-    "none_advised": "None of them is advised here: {why}.",
-    "key_gap": "largest calibration gap",
-    "key_gap_note": "{group}; 0 means a score of 30\u00a0% comes true for 30\u00a0%",
-    "key_people": "{people}",
-    "key_people_note": "in {count} groups",
-    "key_new": "difference among new people",
-    "key_new_note": "expected with “{repair}”; {unrepaired} as it is",
-    "key_changed": "of all scores would change",
-    "key_changed_note": "with “{repair}”",
-    "interval": "{level} interval {low} to {high}",
-    "deferring": "{repair}, {share} handed over",
-    "one_label": (
-        "Not on this page, because too few of their outcomes differ to compare error rates: "
-        "{groups}. isocost audit tells whether their scores are calibrated."
-    ),
-    "left_out": (
-        "Too small to compare, and not on this page: {groups}. Rules made here leave their scores "
-        "as they are."
-    ),
-    "decided_only": (
-        "{share} of people were handed over and have no score: everything here is about the others."
-    ),
-    "decided_shares": "{whole} Handed over were {shares}.",
-    "hand_over_many": (
-        "Not computed for more than {most} groups. Choose it and copy the command line."
-    ),
-    "hand_over_made": (
-        "Nobody asked for this rule: it was computed when this page was made, with the least whole "
-        "percentage at which everything can be equal among the others, whatever the threshold."
-    ),
-    "after_repair": "cost after “{repair}”",
-    "after_told": "After the repair “{repair}”: {after}.",
-    "what_repair": "what the repair “{repair}” does",
-    "given_at": "{name} at {used}",
-    "given_nearest": (
-        "Computed in advance for certain thresholds: this is for {used}, the nearest to yours, and "
-        "decisions are counted there."
-    ),
-    "given_none": "Not computed: too few people are on one side of the thresholds.",
-    "given_groups": (
-        "Computed in advance for all groups only. For these groups, choose it and copy the "
-        "command line."
-    ),
-    "given_settings": (
-        "Computed in advance only for {costs}, with a tolerance of {tolerances}. For your "
-        "settings, choose it and copy the command line."
-    ),
-    "holds": "counts and sums per group, outcome and score bin",
-    "holds_single": (
-        "In {count} of {all} cells there is a single person, whose score, outcome and group can be "
-        "read from it. Before sharing the page, make it again with {min_count}."
-    ),
-    "copied": "{what} copied.",
-    "copy_below": "{what} is below: copy it from there.",
-    "command_path": " It reads {data}: put the path there if the file lies elsewhere.",
-    "command_audit": " The repair is not possible here, so this is the command of the audit.",
-    "command_fit": " It computes the repair for your settings.",
-    "command_own": " You supplied this rule, so this is the command of the audit.",
-}
+_TEXTS = json.loads(page_file("words.json"))
 
-COSTS = {
-    "fpr": {
-        "label": "False alarms",
-        "hint": "scores too high for people who turned out negative",
-        "meaning": "Cost is the average {score} of {people} who {negative}.",
-        "axis": "Cost of errors: false alarms",
-    },
-    "fnr": {
-        "label": "Misses",
-        "hint": "scores too low for people who turned out positive",
-        "meaning": (
-            "Cost is how far the {score} of {people} who {positive} falls short of 100\u00a0%, on "
-            "average."
-        ),
-        "axis": "Cost of errors: misses",
-    },
-    "weighted": {
-        "label": "Both, weighted",
-        "hint": "average harm per person",
-        "meaning": (
-            "Cost is the average harm per person when a false alarm counts {fp} and a miss "
-            "counts {fn}."
-        ),
-        "axis": "Cost of errors: false alarms × {fp}, misses × {fn}, per person",
-    },
-    "plain": {
-        "label": "Both, added up",
-        "hint": "as in the audit",
-        "meaning": "Cost is {fp} times the false-alarm rate plus {fn} times the miss rate.",
-        "axis": "Cost of errors: {fp} × false-alarm rate + {fn} × miss rate",
-    },
-}
+WORDS: dict[str, str] = {**SENTENCES, **_TEXTS["words"]}
+"""The sentences of the verdict, and the page's own."""
+
+COSTS: dict[str, dict[str, str]] = _TEXTS["costs"]
+"""How costs are called and explained, by kind."""
 
 METHODS = {
     repair.function: {
@@ -277,92 +112,6 @@ METHODS = {
     }
     for repair in REPAIRS.values()
 }
-
-HEADS = (
-    "Costs differ by",
-    "Wrong decisions differ by",
-    "Calibration gap",
-    "Right decisions",
-    "Whose scores change",
-    "Depends on a coin",
-    "Decisions changed",
-    "Handed over",
-)
-"""The columns of the table of repairs."""
-
-THRESHOLD_HEADS = (
-    "Decided at",
-    "Equal rates",
-    "Least tolerance",
-    "Right decisions",
-    "Selected",
-    "Can be selected",
-)
-"""The columns of the table of thresholds, before those of the groups."""
-
-GLOSSARY = (
-    ("Score", "A number from 0 to 1 that says how likely something is for a person."),
-    ("Positive, negative", "What turned out: it happened (positive) or it did not (negative)."),
-    (
-        "Calibrated",
-        "A score means what it says: of people with a score of 0.3, three in ten turn out "
-        "positive, in every group.",
-    ),
-    (
-        "Calibration gap",
-        "How far scores are from that, on average. 0 is calibrated; 0.02 is two points in a "
-        "hundred.",
-    ),
-    (
-        "False-alarm rate of scores",
-        "The average score of people who turned out negative (generalized false-positive rate). "
-        "It needs no threshold.",
-    ),
-    (
-        "Miss rate of scores",
-        "One minus the average score of people who turned out positive (generalized "
-        "false-negative rate).",
-    ),
-    ("Threshold", "The score from which people are treated as positive, or selected."),
-    (
-        "Wrongly selected, wrongly passed over",
-        "The usual false-positive and false-negative rates (FPR, FNR), at the threshold.",
-    ),
-    ("Cost", "What you chose to make equal: false alarms, misses, or both with weights."),
-    (
-        "Highest possible cost",
-        "What errors cost when everybody in a group gets the same score, the group’s average "
-        "(trivial cost). Calibrated scores never cost more.",
-    ),
-    ("Tolerance", "How far costs may differ and still count as equal."),
-    (
-        "Coin",
-        "Chance decides. It is the same coin for the same person every time, but it is chance.",
-    ),
-    (
-        "Interval",
-        "The range of values that the data do not rule out. It covers chance, not wrong labels or "
-        "people who are missing from the data.",
-    ),
-)
-
-CONTENTS = (
-    ("picture", "What errors cost"),
-    ("why", "What can be equal"),
-    ("table-title", "The numbers"),
-    ("values-title", "What decisions tell"),
-    ("reliability-title", "Do scores come true?"),
-    ("repairs-title", "Repairs"),
-    ("handed-title", "Handed over"),
-    ("thresholds-title", "Thresholds"),
-    ("bounds-title", "What nothing can do"),
-    ("outlooks-title", "New people"),
-    ("layouts-title", "Layouts"),
-    ("next-title", "How to do it"),
-    ("computed-title", "Where it comes from"),
-    ("glossary-title", "In plain words"),
-)
-"""The contents of the page: ids, and what they are called; tables may be left out."""
 
 JUDGEMENT = {
     "details": DETAILS,
@@ -468,20 +217,20 @@ def view(
         "given": given_repairs(audit, held),
         "called": shown["names"],
         "spoken": [spoken.text for spoken in spoken_names(audit.groups).values()],
-        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, **vocabulary.fields(),
-                  "costs": COSTS, "methods": METHODS, "heads": HEADS, "rows": row_titles(audit)},
+        "words": {
+            **{name: with_ways(text) for name, text in WORDS.items()},
+            **vocabulary.fields(),
+            "costs": COSTS,
+            "methods": METHODS,
+            "heads": _TEXTS["heads"],
+            "rows": row_titles(audit),
+        },
         "charts": charts(),
         "palette": PALETTE,
         "marks": MARKS,
         "outlooks": {n: finite_or_none(o.cost_difference.expected) for n, o in outlooks.items()},
         "reliability": [came_true(audit.tally, i, level) for i in range(len(audit.groups))],
-        "shown": {
-            **shown,
-            "contents": [c for c in CONTENTS if shown.get(c[0].removesuffix("-title"), True)],
-            "glossary": GLOSSARY,
-            "heads": HEADS,
-            "holds": WORDS["holds"],
-        },
+        "shown": {**shown, "heads": _TEXTS["heads"], "holds": WORDS["holds"]},
     }  # fmt: skip
 
 
@@ -1100,7 +849,7 @@ def thresholds_table(audit: Audit, held: dict[str, Any]) -> dict[str, Any] | Non
         rows.append([*first, accuracy, everybody, possible, *groups])
     names = shown_names(audit.groups)
     return {
-        "header": [*THRESHOLD_HEADS, *(f"{names[g]} selected" for g in tally.groups)],
+        "header": [*_TEXTS["threshold_heads"], *(f"{names[g]} selected" for g in tally.groups)],
         "rows": rows,
     }
 
