@@ -256,15 +256,39 @@ def test_rules_that_are_given(audit):
     assert (place, lo, hi, value, probability) == (1, 0.0, 1.0, row.value, row.probability)
 
 
-def test_small_cells_are_merged_and_small_groups_left_out():
+def with_a_tiny_group():
+    """The COMPAS rows, and six of another group."""
     few = {"score": [0.2, 0.8] * 3, "label": [0, 1] * 3, "group": ["few"] * 6}
     rows = compas_rows()
-    both = {name: np.concatenate([rows[name], few[name]]) for name in few}
-    audit = ic.audit(ic.tally(both), "fpr", replicates=200)
+    return ic.tally({name: np.concatenate([rows[name], few[name]]) for name in few})
+
+
+def test_repairs_are_counted_as_by_compare_and_tiny_groups_are_named():
+    html = ic.report_html(ic.audit(with_a_tiny_group(), "fpr", replicates=0))
+    rows = re.findall(r"<tr role=.row.>.*?</tr>", html.split('id="repairs"')[1], re.DOTALL)
+    texts = [re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", row)) for row in rows]
+    compared = ic.compare(compas(), cost="fpr")
+    for title, name in (("As it is", "original"), ("Reconcile", "reconcile")):
+        one = compared.rules[name]
+        (told,) = (text for text in texts if text.startswith(f" {title}"))
+        for share in (one.audit.overall.accuracy, one.changes.by_coin, one.changes.decisions):
+            assert f" {100 * share:.1f} % " in told
+        for group, changes in one.by_group.items():
+            assert f"{group} {100 * changes.changed:.1f} %" in told or not changes.changed
+    told = "Too small to compare, and not on this page: few. Rules made here leave their scores"
+    assert told in Texts(html).text
+    assert data_of(html)["tally"]["roster"] == [
+        0, 1, {"group": "few", "n": 6.0, "base_rate": 0.5},
+    ]  # fmt: skip
+
+
+def test_small_cells_are_merged_and_small_groups_left_out():
+    audit = ic.audit(with_a_tiny_group(), "fpr", replicates=200)
     html = ic.report_html(audit, min_count=40)
     data = data_of(html)
     assert min(data["tally"]["cells"]["n"]) >= 40
     assert data["tally"]["names"] == ["African-American", "Caucasian"]
+    assert data["tally"]["roster"] == [0, 1, {"group": "few"}]
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
     assert "groups that are not compared: few" in text

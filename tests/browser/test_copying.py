@@ -27,7 +27,7 @@ def copied(page, button):
 
 
 @pytest.fixture
-def asked(browser, tmp_path, monkeypatch):
+def asked(reading, tmp_path, monkeypatch):
     """A page of a file that takes options to be read, and the folder it lies in."""
     rows = compas_rows()
     known = {"African-American": "a", "Caucasian": ""}
@@ -43,11 +43,7 @@ def asked(browser, tmp_path, monkeypatch):
     given = ("--positive=yes", "--missing-group=not told", "--drop-group=few", "--cost=fpr")
     path = tmp_path / "it's mine.csv"
     assert ran("report", str(path), *given, "--replicates=200", "-o", "r.html") == 0
-    page = browser.new_page()
-    page.goto((tmp_path / "r.html").as_uri())
-    page.wait_for_selector("html[data-done]", timeout=60_000)
-    yield page
-    page.close()
+    return reading(tmp_path / "r.html")
 
 
 def test_the_command_line_works_where_it_is_pasted(asked, tmp_path, capsys):
@@ -73,32 +69,25 @@ def test_the_command_line_works_where_it_is_pasted(asked, tmp_path, capsys):
     assert (given.groups, given.fitted, given.notes[-1:]) == (rule.groups, rule.fitted, rule.notes)
 
 
-def test_a_rule_that_was_supplied_is_copied_as_it_is(browser, tmp_path):
+def test_a_rule_that_was_supplied_is_copied_as_it_is(reading, tmp_path):
     tally = compas()
     rule = ic.withhold(tally, "fpr", 0.07)
     more = replace(rule, groups=(*rule.groups, "elsewhere"), fitted=rule.fitted)
     path = ic.report(ic.audit(tally, "fpr", replicates=0), {"mine": more}, tmp_path / "r.html")
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-done]", timeout=60_000)
-    assert copied(page, "#copy-rule") == f"{more.to_json()}\n"
-    page.close()
+    assert copied(reading(path), "#copy-rule") == f"{more.to_json()}\n"
 
 
-def test_on_windows_commands_are_quoted_for_cmd(asked, browser):
+def test_on_windows_commands_are_quoted_for_cmd(asked, reading):
     how = asked.text_content("section:has(#next-title) .advice")
     assert "'it'\\''s mine.csv' --positive=yes --missing-group='not told'" in how
-    page = browser.new_page()
-    page.add_init_script(
+    windows = (
         "Object.defineProperty(navigator, 'platform', { get: () => 'Win32' });"
         "Object.defineProperty(navigator, 'userAgentData', { get: () => undefined });"
     )
-    page.goto(asked.url)
-    page.wait_for_selector("html[data-done]", timeout=60_000)
+    page = reading(asked.url, windows)
     wanted = '"it\'s mine.csv" --positive=yes --missing-group="not told" --drop-group=few'
     assert wanted in page.text_content("section:has(#next-title) .advice")
     assert wanted in copied(page, "#copy-command")
-    page.close()
 
 
 def test_a_repair_that_is_not_possible_is_said_to_be_left_out(asked, capsys):

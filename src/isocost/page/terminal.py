@@ -205,7 +205,7 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
             ends = [((goal - b * y) / a, y) for y in (window.bottom, window.top)]
         else:
             ends = [(x, (goal - a * x) / b) for x in (window.left, window.right)]
-        canvas.line(*ends, "bold", dashed=True)
+        canvas.line(ends[0], ends[1], "bold", dashed=True)
     for index, group in enumerate(audit.groups):
         canvas.mark(points[index], pen.points[index], f"bold {COLOURS[index]}")
         canvas.mark(limits[index], pen.limits[index], COLOURS[index])

@@ -173,7 +173,8 @@ def view(
     outlooks = {one.label: o for one in lines if (o := _outlook(audit, one)) is not None}
     said = facts(audit, made["title"], hidden, files, vocabulary)
     too_small = [name for name in held["left_out"] if name not in made["one_label"]]
-    titles = {n: t for n, t in NUMBERS.items() if n != "handed_over" or _any_defers(supplied)}
+    defers = any(one.rule is not None and one.rule.defers for one in supplied)
+    titles = {n: t for n, t in NUMBERS.items() if n != "handed_over" or defers}
     level = audit.confidence or DEFAULT.confidence or math.nan
     shown = {
         **said,
@@ -236,10 +237,6 @@ def view(
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _any_defers(lines: Iterable[Line]) -> bool:
-    return any(one.rule is not None and one.rule.defers for one in lines)
 
 
 # Sentences
