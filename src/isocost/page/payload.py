@@ -60,14 +60,8 @@ Run = tuple[int, int]
 class Origin:
     """Where the data of a page came from, so that it can be cited and its commands name the files.
 
-    Attributes
-    ----------
-    data : tuple of str
-        The paths that were read.
-    files : tuple of (name, bytes, SHA-256)
-        The files themselves; see :meth:`with_files`.
-    command : str
-        The command line that made the page.
+    ``data`` are the paths that were read, ``files`` the name, size and SHA-256 of each file, and
+    ``command`` is the command line that made the page.
     """
 
     data: tuple[str, ...] = ()

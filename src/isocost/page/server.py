@@ -218,12 +218,7 @@ def _invalid(name: str, rule: str, value: object) -> UsageError:
 class Upload:
     """An uploaded file: its content, and a path where DuckDB can read it.
 
-    Parameters
-    ----------
-    name : str
-        Its name; only the ending matters.
-    folder : callable
-        Returns the private folder, where one is needed.
+    Only the ending of its name matters; ``folder`` returns the private folder, if one is needed.
     """
 
     def __init__(self, name: str, folder: Callable[[], Path]) -> None:
@@ -320,13 +315,7 @@ class MadeReport:
 
 
 class Session:
-    """At most one open file, and the last reports.
-
-    Parameters
-    ----------
-    max_size : int
-        The largest file that may be uploaded, in bytes.
-    """
+    """At most one open file, uploaded up to a size in bytes, and the last reports."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
         self.max_size = max_size
@@ -923,20 +912,10 @@ ERROR = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """One number in two files.
+    """One number of a group, of all or of their largest difference, in two files.
 
-    Attributes
-    ----------
-    name : str
-        Whose number it is.
-    before, after : float
-        The number in the first file, and in the second.
-    spans : (interval or None, interval or None)
-        Of these numbers, each alone.
-    interval : (float, float) or None
-        Of the change, for all changes of one measure at once.
-    is_group : bool
-        Whether it is a group's, and not that of all or their largest difference.
+    ``spans`` are intervals of the two numbers, each alone; ``interval`` is that of the change, for
+    all changes of one measure at once.
     """
 
     name: str
@@ -959,18 +938,10 @@ class Change:
 
 @dataclass(frozen=True)
 class TwoAudits:
-    """Two tallies of different people, and the audits of the groups that both can compare.
+    """The audits of the groups that two tallies of different people can compare.
 
-    Attributes
-    ----------
-    audits : (Audit, Audit)
-        With intervals for each number alone.
-    strict : (Audit, Audit)
-        With intervals so wide that those of the changes of one measure hold all at once.
-    left_out : list of Group
-        Groups that one of them has not, or too few of.
-    min_count : int
-        As for a report: smaller counts are not to be read off.
+    ``audits`` have intervals for each number alone, ``strict`` so wide ones that those of the
+    changes of one measure hold all at once.  Counts below ``min_count`` are not to be read off.
     """
 
     audits: tuple[Audit, Audit]

@@ -68,16 +68,9 @@ class Window(NamedTuple):
 
 
 class Canvas:
-    """Lines and marks in a window, drawn into a grid of characters.
+    """Lines and marks in a window, drawn into a grid of characters, without axes.
 
-    Parameters
-    ----------
-    window : Window
-        What part of the plane to draw.
-    width, height : int
-        Characters of the picture itself, without axes.
-    ascii : bool
-        Draw with characters that every terminal has.
+    With ``ascii``, only with characters that every terminal has.
     """
 
     def __init__(self, window: Window, width: int, height: int, ascii: bool = False) -> None:
