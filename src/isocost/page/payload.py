@@ -25,9 +25,8 @@ from isocost.cells import KEYS, SUMS, Cells, add_up
 from isocost.checks import check_whole
 from isocost.errors import DataError, Problem
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, from_json, group_names
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.groups import Group, Scalar, as_group, group_names
+from isocost.measures.table import MEASURES, Measure
 from isocost.question import DEFAULT
 from isocost.readings import Reading, command_line
 from isocost.repairs.base import summary_of
@@ -243,7 +242,7 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     weights = {"w": columns["n"], "w2": columns["n"]}
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
     grid, reading = Grid(held["bins"], tuple(held["edges"])), Reading.from_dict(held["reading"])
-    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), reading)
+    return Tally.build(grid, list(map(as_group, groups)), Cells(**{**weights, **kept}), reading)
 
 
 # Merging bins

@@ -42,10 +42,9 @@ from isocost.errors import (
     speaking,
 )
 from isocost.groups import group_names, names_of, to_json
-from isocost.judging.audit import Audit, as_audit, audit
+from isocost.judging.audit import Audit, audit, audits
 from isocost.measures.feasibility import fitted_groups
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.charts import INSTALL, altair
 from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
 from isocost.page.view import view
@@ -66,8 +65,9 @@ ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
 
+@audits("rules", "path")
 def report(
-    audit: Audit | TallyLike,
+    audit: Audit,
     rules: Rules = None,
     path: str | Path = "report.html",
     *,
@@ -78,7 +78,6 @@ def report(
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
-    **asked: Any,
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -134,7 +133,7 @@ def report(
     check_ending(path, *ENDINGS)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
-    text = report_html(audit, rules, **page, **asked)
+    text = report_html(audit, rules, **page)
     if Path(path).suffix.lower() == ".pdf":
         write_pdf(text, path, force=force)
     else:
@@ -142,8 +141,9 @@ def report(
     return Path(path)
 
 
+@audits("rules")
 def report_html(
-    audit: Audit | TallyLike,
+    audit: Audit,
     rules: Rules = None,
     *,
     title: str | None = None,
@@ -152,7 +152,6 @@ def report_html(
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
-    **asked: Any,
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -161,11 +160,10 @@ def report_html(
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    subject = as_audit(audit, asked)
-    tally, question = subject.tally, subject.question
+    tally, question = audit.tally, audit.question
     # A page compares groups: without two it would say nothing.
     fitted_groups(tally)
-    held = payload(tally, min_count, subject.threshold, subject.measures, subject.compared)
+    held = payload(tally, min_count, audit.threshold, audit.measures, audit.compared)
     kept = [
         group
         for group, name in zip(tally.groups, group_names(tally.groups), strict=True)
@@ -179,15 +177,15 @@ def report_html(
     # A rule that changes nothing has the notes that every rule has on groups that are left out.
     nothing = REPAIRS["withhold"].rule(tally, DEFAULT.but(tolerance=1.0), fitted=kept)
     held["rule_notes"] = list(nothing.notes)
-    own = [one for name, one in subject.measures.items() if name not in MEASURES]
+    own = [one for name, one in audit.measures.items() if name not in MEASURES]
     kept_question = question.among(kept).but(
-        measures=[name for name in subject.shown if name in MEASURES],
+        measures=[name for name in audit.shown if name in MEASURES],
         reference=question.reference if question.reference in kept else None,
     )
     # SOURCE_DATE_EPOCH, in seconds, makes reports reproducible.
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
-    names = names_of(subject.groups)
+    names = names_of(audit.groups)
     made = {
         "title": title or "Do errors cost every group the same?",
         "versions": versions(),
@@ -197,7 +195,7 @@ def report_html(
         "groups": [to_json(group) for group in kept],
         "question": kept_question.to_dict(),
         "own_measures": [_measure_dict(one) for one in own],
-        "one_label": [names[g] for g in subject.examined if g not in subject.compared],
+        "one_label": [names[g] for g in audit.examined if g not in audit.compared],
         "rules": None if rules is None else {n: r.to_json() for n, r in named_rules(rules).items()},
     }
     return remade(held, made, [one for one in own if not one.is_plain])

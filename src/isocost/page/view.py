@@ -22,26 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from isocost.cells import Cells
 from isocost.checks import finite_or_none
 from isocost.costs import Cost, as_cost
 from isocost.errors import listing, setting
 from isocost.grid import TENTHS
-from isocost.groups import Group, from_json, shown_names
-from isocost.judging.audit import Audit
-from isocost.judging.audit import audit as measure
+from isocost.groups import Group, as_group, shown_names
+from isocost.judging.audit import Audit, audited
 from isocost.judging.offers import Compared, Offer, compared
 from isocost.judging.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
 from isocost.measures.bounds import bounds
-from isocost.measures.derived import GroupedPeople
 from isocost.measures.feasibility import MIN_LABEL
-from isocost.measures.intervals import (
-    derived_interval,
-    mean_interval,
-    means_of,
-    population_of,
-)
-from isocost.measures.measure import Measure
+from isocost.measures.intervals import Estimates
 from isocost.measures.rates import require_all_decided
 from isocost.page.charts import (
     MARKS,
@@ -437,7 +428,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 def decided_only(audit: Audit, held: Mapping[str, Any]) -> Sentence:
     """A note on how many people have no score and are not counted; empty if all have one."""
-    away = {from_json(group): weight for group, _, weight, _ in held.get("handed_over", ())}
+    away = {as_group(group): weight for group, _, weight, _ in held.get("handed_over", ())}
     if not away:
         return []
     names, decided = spoken_names(audit.groups), audit.tally.totals.w.sum(axis=1)
@@ -618,44 +609,24 @@ def _threshold_evidence(audit: Audit, at: float, hidden: Collection[int]) -> dic
 
     Everybody comes last; the number is there only if the page cannot compute it.
     """
-    tally, level = audit.tally, audit.confidence
-    rows = {
-        name: row
-        for name, row in audit.measures.items()
-        if row.uses_threshold and (row.is_plain or name in audit.shown)
-    }
-    people = population_of(tally, audit.question.but(threshold=at), audit.compared)
-    whole = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
-    cells = [tally.cells.take(tally.cells.of_group(i)) for i in range(len(tally.groups))]
+    tally, question = audit.tally, audit.question
+    estimates = audit.estimates
+    if estimates is None or at != audit.threshold:
+        estimates = Estimates(tally, question.but(threshold=at), audit.compared)
     untold = {*hidden, None} if hidden and at == audit.threshold else set()
-    first = tally.grid.first_bin(at)
-    columns = [
-        {} if group in untold else _evidence(rows, own, group, people, first, level)
-        for group, own in [*enumerate(cells), (None, whole)]
-    ]
-    return {name: [column.get(name) for column in columns] for name in rows}
-
-
-def _evidence(
-    rows: Mapping[str, Measure],
-    cells: Cells,
-    group: int | None,
-    people: GroupedPeople,
-    first: int,
-    level: float | None,
-) -> dict[str, list[float | None]]:
-    """The intervals of a group's measures, and those numbers that the page cannot compute."""
-    plain = {name: row for name, row in rows.items() if row.is_plain and level is not None}
-    ends: dict[str, tuple[float, ...]] = {
-        name: mean_interval(mean, level or math.nan)
-        for name, mean in means_of(plain, cells, first).items()
-    }
-    for name, row in rows.items():
-        if row.is_derived:
-            number = row.estimated(people, group)
-            span = derived_interval(number, row.limits, level) if level else (math.nan, math.nan)
-            ends[name] = (*span, number.value)
-    return {name: [rounded(end) for end in own] for name, own in ends.items()}
+    evidence: dict[str, list[Any]] = {}
+    for name, row in audit.measures.items():
+        if not row.uses_threshold or not (row.is_plain or name in audit.shown):
+            continue
+        evidence[name] = []
+        for group in (*range(len(tally.groups)), None):
+            ends: tuple[float, ...] = ()
+            if question.confidence is not None and group not in untold:
+                ends = estimates.interval(row, group)
+            if row.is_derived and group not in untold:
+                ends = (*(ends or (math.nan,) * 2), estimates.number(row, group).value)
+            evidence[name].append([rounded(end) for end in ends] or None)
+    return evidence
 
 
 def _mean_scores(audit: Audit, at: float, hidden: Collection[int]) -> list[list[float | None]]:
@@ -679,25 +650,25 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
     """
     by_cost = {}
     for cost in _costs_offered(audit):
-        audited = audit
+        other = audit
         if cost != audit.cost:
             asked = audit.question.but(cost=cost, replicates=0, measures=None, reference=None)
-            audited = measure(audit.tally, question=asked, warn=False)
-            if audited.intervals is not None and audit.intervals is not None:
+            other = audited(audit.tally, asked, audit.estimates)
+            if other.intervals is not None and audit.intervals is not None:
                 # Calibration gaps do not depend on the cost.
-                own = replace(audited.intervals, gap_floors=audit.intervals.gap_floors)
-                audited = replace(audited, intervals=own)
-        groups, spans = list(audited.groups), audited.intervals
+                own = replace(other.intervals, gap_floors=audit.intervals.gap_floors)
+                other = replace(other, intervals=own)
+        groups, spans = list(other.groups), other.intervals
         by_cost[str(cost)] = {
-            "findings": audited.advised.to_dict()["findings"],
-            "highest": [groups.index(group) for group in audited.verdict.highest],
-            "more_data": more_data(audited),
+            "findings": other.advised.to_dict()["findings"],
+            "highest": [groups.index(group) for group in other.verdict.highest],
+            "more_data": more_data(other),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [
                 {name: [rounded(end) for end in m.intervals[name]] for name in OF_COST}
                 if OF_COST[0] in m.intervals else {}
-                for m in (*audited.groups.values(), audited.overall)
+                for m in (*other.groups.values(), other.overall)
             ],
         }  # fmt: skip
     return by_cost
