@@ -49,8 +49,8 @@ class Record:
     ----------
     written : tuple of str
         The names that JSON has, in their order: fields, properties, or methods without arguments.
-        ``_groups`` is written as ``groups``, and ``*values`` as the entries of ``values``.  By
-        default the fields.
+        ``_groups`` is written as ``groups``, ``*values`` as the entries of ``values``, and
+        ``choice?`` only if there is one.  By default the fields.
     also, unwritten : tuple of str
         By default, names that are written after the fields, and fields that are not.
 
@@ -75,14 +75,15 @@ class Record:
         usual = (name for name in kinds if name not in self.unwritten)
         content: dict[str, Any] = {}
         for word in self.written or (*usual, *self.also):
-            name = word.removeprefix("*")
+            name = word.strip("*?")
             value = getattr(self, name)
             if name not in kinds:
                 member = getattr(type(self), name)
                 getter = getattr(member, "fget", member)
                 kinds[name] = str(getattr(getter, "__annotations__", {}).get("return", ""))
             value = plain(value() if callable(value) else value, kinds[name])
-            content |= value if word != name else {name.removeprefix("_"): value}
+            if value or not word.endswith("?"):
+                content |= value if word.startswith("*") else {name.removeprefix("_"): value}
         return content
 
     def to_json(self) -> str:

@@ -95,15 +95,15 @@ SENTENCES = {
         "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
         "they are off by {gap} on average, and beyond chance by at least {floor}."
     ),
-    "off_group_measured": (
-        "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
-        "they are off by {gap} on average."
-    ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
     "calibrated_unknown": (
         "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
         "little data to rule out {gap} for {group}."
+    ),
+    "calibrated_measured": (
+        "At a given score, the scores of {group} are off by {gap} on average; without intervals it "
+        "is not known whether that is more than chance."
     ),
     "calibrated_yes": ("No group’s scores were found to be miscalibrated by more than {limit}."),
     "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
@@ -199,6 +199,7 @@ SENTENCES = {
         "in {what} by {expected} with it, and by {unrepaired} without"
     ),
     "doubt_unseen_next": "gather more data ({plan_repair} tells how much)",
+    "left_out": "Not compared, and not counted in these numbers: {groups}.",
     "unseen_infeasible": (
         "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
         "close as possible."
