@@ -286,27 +286,30 @@ def test_the_page_has_it():
     assert "<bdi>mine</bdi>" in table
 
 
-def test_estimators_have_it():
-    from isocost.learn import CalibratedEqualizedOdds
-
+def learners_rows():
     rng = np.random.default_rng(0)
     group = rng.choice(["a", "b"], 2000)
     features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
-    model = CalibratedEqualizedOdds(cost="fnr")
+    return features, rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1))), group
+
+
+def test_estimators_have_it_at_the_threshold_of_their_audit():
+    from isocost.learn import CalibratedEqualizedOdds
+
+    features, y, group = learners_rows()
+    model = CalibratedEqualizedOdds(cost="fnr", threshold=0.3)
     assert not hasattr(model, "unseen_")
     model.fit(features, y, sensitive_features=group)
     assert model.unseen_.cost_difference.expected > model.unseen_.cost_difference.fitted
     assert model.unseen_ is model.unseen_
+    found = model.repaired_audit_.equalized_odds_difference
+    assert model.unseen_.rate_difference.fitted == pytest.approx(found)
 
 
 def test_estimators_remake_as_often_as_an_offer():
     from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds
 
-    rng = np.random.default_rng(0)
-    group = rng.choice(["a", "b"], 2000)
-    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
+    features, y, group = learners_rows()
     model = EqualizedOdds().fit(features, y, sensitive_features=group)
     offer = ic.compare(model.tally_, question=model.audit_.question).offers["odds"]
     assert model.unseen_ == offer.unseen
@@ -391,19 +394,6 @@ def test_the_cost_that_is_asked_counts_and_the_goal_stays_that_of_the_rule():
     at = ic.unseen(compas(), ic.reconcile(compas()), 20, threshold=0.3)
     assert at.goal.fitted == pytest.approx(0.0, abs=1e-9)
     assert at.rate_difference.fitted > 0.01
-
-
-def test_an_estimator_measures_at_the_threshold_of_its_audit():
-    from isocost.learn import CalibratedEqualizedOdds
-
-    rng = np.random.default_rng(0)
-    group = rng.choice(["a", "b"], 2000)
-    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
-    model = CalibratedEqualizedOdds(cost="fnr", threshold=0.3)
-    model.fit(features, y, sensitive_features=group)
-    found = model.repaired_audit_.equalized_odds_difference
-    assert model.unseen_.rate_difference.fitted == pytest.approx(found)
 
 
 @given(

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -221,6 +220,7 @@ def test_a_rule_that_promises_nothing_is_held_to_what_is_asked_for():
     nothing = ic.Rule(groups=tally.groups, rows=(), method="mine")
     with pytest.raises(ic.UsageError, match="cost: must be known"):
         ic.watch(nothing, [tally], tolerance=0.01)
+    assert ic.watch(nothing, tally, cost="fnr", tolerance=0.5).equal == ("cost",)
 
 
 def test_each_rate_has_its_own_tolerance():
@@ -232,14 +232,6 @@ def test_each_rate_has_its_own_tolerance():
     assert "groups may differ in fpr by 0.02 and in fnr by 0.05" in found.headline()
     assert json.loads(found.to_json())["limits"] == {"fpr": 0.02, "fnr": 0.05}
     assert not found.alarm
-
-
-def test_settings_are_no_promise():
-    rule = ic.reconcile(compas())
-    without = replace(rule, promise=ic.Promise())
-    assert without.settings == rule.settings
-    assert ic.watch(rule, [compas()] * 8).alarm
-    assert ic.watch(without, [compas()] * 8).limits == {}
 
 
 def test_the_repair_holds_where_the_scores_as_they_were_did_not():
@@ -300,14 +292,6 @@ def test_bad_usage(tallies, options, message):
     with pytest.raises(ic.IsocostError) as error:
         ic.watch(RULE, given, **options)
     assert message in str(error.value)
-
-
-def test_a_rule_without_a_cost():
-    rule = ic.Rule(groups=("a", "b"), rows=(), method="withhold")
-    tally = period(np.random.default_rng(0), 50)
-    with pytest.raises(ic.UsageError, match="cost: must be known"):
-        ic.watch(rule, [tally], tolerance=0.5)
-    assert ic.watch(rule, tally, cost="fnr", tolerance=0.5).equal == ("cost",)
 
 
 def test_it_is_shown_as_text_html_and_json():

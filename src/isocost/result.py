@@ -47,6 +47,8 @@ class Record:
 
     Attributes
     ----------
+    format : str
+        What its JSON calls itself, before everything else; "" within other JSON.
     written : tuple of str
         The names that JSON has, in their order: fields, properties, or methods without arguments.
         ``_groups`` is written as ``groups``, ``*values`` as the entries of ``values``, and
@@ -65,6 +67,7 @@ class Record:
     {'highest': 'a', 'shares': [['a', 0.5], ['b', None]]}
     """
 
+    format: ClassVar[str] = ""
     written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
@@ -73,7 +76,7 @@ class Record:
         """Plain values for JSON."""
         kinds = {one.name: str(one.type) for one in fields(self)}  # type: ignore[arg-type]
         usual = (name for name in kinds if name not in self.unwritten)
-        content: dict[str, Any] = {}
+        content: dict[str, Any] = {"format": self.format, "version": 1} if self.format else {}
         for word in self.written or (*usual, *self.also):
             name = word.strip("*?")
             value = getattr(self, name)
@@ -120,21 +123,14 @@ class Result(Record):
 
     Attributes
     ----------
-    format : str
-        What its JSON calls itself.
     backend : str or None
         The library of the data, which :meth:`to_frame` uses.
     room : float
         The width of printed lines.
     """
 
-    format: ClassVar[str]
     room: ClassVar[float] = math.inf
     backend: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"format": self.format, "version": 1, **super().to_dict()}
 
     # For people
 
