@@ -106,7 +106,7 @@ def choose(offers: Offers, verdict: Verdict) -> RepairChoice:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Answer):
-    """What :func:`compare` found; each part is computed when it is first looked at.
+    """The result of :func:`compare`; each part is computed when it is first looked at.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Comparison(Answer):
 
     @cached_property
     def outlooks(self) -> dict[str, Unseen]:
-        """What rules that were made from this tally do to people not seen."""
+        """Effects on people not seen of the rules that were made from this tally."""
         if self.given is None:
             expected = {name: offer.unseen for name, offer in self.offers.items()}
             return {name: one for name, one in expected.items() if one is not None}
@@ -278,7 +278,7 @@ class Comparison(Answer):
         return self.tally.frame_by_group(groups, columns_from(rows), backend)
 
     def headline(self) -> str:
-        """What is compared, in a line."""
+        """A line that says what is compared."""
         return f"Rules compared; cost {self.cost}, threshold {self.threshold:g}"
 
     def printed(self) -> list[Printed]:
@@ -360,12 +360,9 @@ def compare(
     Returns
     -------
     Comparison
-        Per rule: cost and selection rate of each group, how far costs differ, how far FPR or FNR
-        at the threshold differ, the largest calibration gap, accuracy, the share of people handed
-        over (the numbers before it are about the others), the share of people changed, mean and
-        largest change, the share whose score is randomized, the share of decisions
-        changed, and the Gini coefficient of the change within a group, the paper's measure of who
-        bears it.
+        Per rule: cost and selection rate of each group, how far groups differ, the largest
+        calibration gap, accuracy (of the people who are not handed over), and what the rule does to
+        people, as in :class:`isocost.judging.offers.Changes`.
 
     Examples
     --------

@@ -54,7 +54,7 @@ MOST_PROGRAMS = 30
 
 @dataclass(frozen=True)
 class Changes(Record):
-    """What a rule does to people, on average over the coin.
+    """Effects of a rule on people, on average over the coin.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Compared(Record):
         return max(known, default=math.nan)
 
     def numbers(self) -> dict[str, float]:
-        """How far groups differ, and what is done to people, by name."""
+        """Differences between groups and effects on people, by name."""
         return {
             "cost_difference": self.audit.disparity.difference,
             "equalized_odds_difference": self.audit.equalized_odds_difference,
@@ -371,7 +371,7 @@ class Offer(Record):
         return {name: value} if trial.rule is not None and trial.rule.rows else {}
 
     def but(self, **changes: Any) -> Offer:
-        """The same repair with other options, or with other fields of the question."""
+        """An offer of this repair with other options, or other fields of the question."""
         own = {option.name for option in self.repair.options}
         options = {name: value for name, value in changes.items() if name in own}
         others = {name: value for name, value in changes.items() if name not in own}
@@ -422,20 +422,25 @@ class Offer(Record):
     @cached_property
     def doubt(self) -> str:
         """The reason why the data do not support the repair, a key; "" if they do."""
-        rule, tolerance = self.rule, self.question.tolerance
-        if rule is None and self.repair.goal == "cost" and self.why_not != "data":
+        if self.rule is not None:
+            fitted = self.rule.fitted if self.rule.rows else ()
+        else:
             # What cannot be established is not called infeasible.
-            limit = {"cost": tolerance}
-            fitted = fitted_groups(self.tally, self.question.min_group)
-            promise = Promise(limit, limit, True, False)
-            return doubt_of(self.tally.select(fitted), promise, self.question)
-        if rule is None or not rule.rows:
+            known = self.repair.goal == "cost" and self.why_not != "data"
+            fitted = fitted_groups(self.tally, self.question.min_group) if known else ()
+        if not fitted:
             return ""
-        return doubt_of(self.tally.select(rule.fitted), rule.promise, self.question)
+        return doubt_of(self.tally.select(fitted), self._promise, self.question)
+
+    @property
+    def _promise(self) -> Promise:
+        """The promise of the rule; if it cannot be made, equal costs."""
+        limit = {"cost": self.question.tolerance}
+        return Promise(limit, limit, True, False) if self.rule is None else self.rule.promise
 
     @cached_property
     def compared(self) -> Compared:
-        """What the rule does to the people it is made from."""
+        """The effect of the rule on the people it is made from."""
         return compared(self.tally, self.made(), self.question)
 
     @property
@@ -452,7 +457,7 @@ class Offer(Record):
 
     @cached_property
     def unseen(self) -> Unseen | None:
-        """What the rule does to people not seen; None if there is none, or nothing to change."""
+        """The effect of the rule on people not seen; None without a rule that changes something."""
         if self.rule is None or not self.rule.rows:
             return None
         remakes = self.question.remakes
@@ -515,12 +520,8 @@ class Offer(Record):
         Raises :class:`isocost.NotAdvisedError`, or the error of the function that makes it.
         """
         if self.doubt:
-            rule = self.rule
-            limit = {"cost": self.question.tolerance}
-            promise = Promise(limit, limit) if rule is None else rule.promise
-            raise not_advised(
-                "must be supported by the data", doubt_text(self.doubt, promise), self.doubt
-            )
+            text = doubt_text(self.doubt, self._promise)
+            raise not_advised("must be supported by the data", text, self.doubt)
         return self.made(warn)
 
 

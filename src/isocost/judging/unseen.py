@@ -281,10 +281,9 @@ class Unseen(Result):
         The largest difference in what the rule makes equal; NaN if it promises nothing.
     rule : Rule
         The rule.
-    people : float
-        How many people of the groups compared it was made from.
-    kept_apart : float or None
-        How many people it was measured on, if they were kept apart.
+    people, kept_apart : float
+        How many people of the groups compared it was made from, and measured on if others were
+        kept apart.
     remakes, infeasible : int
         Number of times that the rule was made again, and that it could not be made as asked.
     confidence : float
@@ -414,12 +413,6 @@ def unseen(
         Called from time to time with the share done.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
-
-    Returns
-    -------
-    Unseen
-        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy``, ``changed`` and
-        ``handed_over``, each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
 
     Notes
     -----

@@ -531,9 +531,7 @@ class Watch(Result):
     def records(self) -> list[dict[str, Any]]:
         """A row for each period.
 
-        It has the name, rows, ``difference`` in the period and ``running`` in all so far with
-        ``low`` and ``high``, ``calibration``, the claims that are ``broken``, and how far groups
-        differ in each measure that was chosen.
+        As in :class:`Period`; ``low`` and ``high`` are the ends of its interval.
         """
         return [
             {
@@ -639,10 +637,6 @@ def watch(
     measures : str or names, optional
         Measures whose largest difference between groups is shown for each period, as for
         :func:`isocost.audit`; for information, not tested.
-
-    Returns
-    -------
-    Watch
 
     Notes
     -----
@@ -870,7 +864,7 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
 
 
 def _alarms(claim: Claim, track: Evidence, names: list[str]) -> Iterator[tuple[int, Alarm]]:
-    """When a claim breaks, in each direction in which it can."""
+    """Alarms of a claim in each direction in which it can break, and when they come."""
     # Below a floor there is one direction; two have an equal part of the error each.
     allowed, signs = (0.0, (1.0,)) if claim.is_floor else (claim.limit, (1.0, -1.0))
     error = claim.error / len(signs)

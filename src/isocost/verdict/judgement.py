@@ -132,7 +132,7 @@ class Findings(Record):
 
 @dataclass(frozen=True)
 class Verdict(Record):
-    """What the data say, in codes.
+    """The answers that the data give, in codes.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said about an audit."""
+    """The verdict on an audit in words."""
 
     headline: Sentence
     next: Sentence
@@ -255,7 +255,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
 
 
 def figures_of(audit: Audit) -> Figures:
-    """How the numbers of an audit are written."""
+    """The form in which the numbers of an audit are written."""
     return Figures.of((audit.groups[g].cost for g in audit.compared), audit.cost.kind)
 
 
@@ -308,7 +308,7 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
 
 
 def more_data(audit: Audit) -> str:
-    """How much more data would settle whether costs differ."""
+    """The sentence on how much more data would settle whether costs differ."""
     difference, (low, _) = audit.disparity.difference, audit.cost_interval
     if not (difference > 0 and low < difference):
         return SENTENCES["more_data_some"]
@@ -433,7 +433,7 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
 
 
 def _tells_nothing(audit: Audit, group: Group) -> bool:
-    """Whether a cost that is not below the trivial one is more than chance, or exactly that."""
+    """True if a cost is exactly the trivial one, or above it beyond chance."""
     numbers = audit.groups[group]
     if not audit.verdict.enough:
         return False
