@@ -9,6 +9,7 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.judging.audit import _short
 from tests.conftest import DATA, measured, sample
+from tests.populations import drawn_rows
 
 
 def test_disparities():
@@ -272,10 +273,7 @@ def test_options_of_the_intervals():
 
 
 def test_without_resamples_nothing_speaks_of_them():
-    rng = np.random.default_rng(0)
-    score = rng.beta(2, 3, 3000)
-    label = (rng.random(3000) < score).astype(int)
-    tally = ic.tally({"score": score, "label": label, "group": np.arange(3000) % 3})
+    tally = ic.tally(drawn_rows(0, [1000] * 3, [(2, 3)] * 3))
     with pytest.warns(ic.UncertainWarning) as caught:
         result = ic.audit(tally, replicates=0)
     said = [str(warning.message) for warning in caught] + [repr(result), result._repr_html_()]

@@ -10,6 +10,7 @@ from isocost.examples import compas
 from isocost.judging.offers import changes, gini
 from isocost.rules import Row
 from tests.conftest import measured, sample
+from tests.populations import drawn_rows
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 5)), min_size=1, max_size=20)
 
@@ -220,12 +221,8 @@ def test_costs_that_are_equal_are_left_alone():
 
 
 def test_groups_that_are_not_compared_are_left_out_of_every_number():
-    rng = np.random.default_rng(8)
-    sizes = [400] * 5 + [12]
     shapes = [(2, 3), (2, 4), (3, 3), (2, 2), (3, 4), (9, 1)]
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    data = {"score": score, "label": rng.random(len(score)) < score}
-    tally = ic.tally(data | {"group": np.repeat(list("abcdef"), sizes)})
+    tally = ic.tally(drawn_rows(8, [400] * 5 + [12], shapes)).relabel(dict(enumerate("abcdef")))
     alone, cost = tally.drop(["f"]), ic.Cost(fp=dict.fromkeys("abcdef", 1.0), fn=0.5)
     found = ic.compare(tally, cost=cost, remakes=10)
     without = ic.compare(alone, cost=cost.among("abcde"), remakes=10)

@@ -20,6 +20,7 @@ from isocost.repairs.coarsen import decision_limit
 from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, Vocabulary, plain
 from isocost.verdict.wording import DETAILS, statement
+from tests.populations import drawn_rows
 
 ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
 CLEAR = Findings(
@@ -173,10 +174,7 @@ def test_a_headline_for_each_reason():
 
 
 def population(shapes, sizes, seed=0, shift=0.0):
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    label = (rng.random(len(score)) < np.clip(score + shift, 0, 1)).astype(int)
-    return ic.tally({"score": score, "label": label, "group": np.repeat(range(len(sizes)), sizes)})
+    return ic.tally(drawn_rows(seed, sizes, shapes, shift))
 
 
 @pytest.mark.parametrize(

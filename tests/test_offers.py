@@ -27,6 +27,7 @@ from isocost.rules import Row
 from isocost.tables import number_text
 from isocost.verdict.sentences import Figures
 from isocost.verdict.wording import commands
+from tests.populations import drawn_rows
 
 COUNT = int(os.environ.get("ISOCOST_OFFERS", "8"))
 
@@ -241,9 +242,7 @@ def test_a_threshold_without_an_edge_is_refused_at_once():
     with pytest.raises(ic.UsageError, match="threshold: must be an edge of the tally"):
         ic.compare(compas(), threshold=0.37)
     # Mirrored scores need an edge at 1 - threshold too.
-    rng = np.random.default_rng(0)
-    score = rng.beta(2, 3, 800)
-    data = {"score": score, "label": rng.random(800) < score, "group": np.repeat([0, 1], 400)}
+    data = drawn_rows(0, [400, 400], [(2, 3)] * 2)
     offer = ic.compare(ic.tally(data, edges=(0.37,)), threshold=0.37).offers["odds"]
     assert (offer.why_not, offer.possible_with) == ("refused", {})
     assert "threshold and 1 - threshold must be edges" in offer.said
@@ -262,15 +261,10 @@ def test_commands_carry_the_question(tmp_path, monkeypatch):
 
 
 def test_a_new_group_does_not_bring_back_those_left_out():
-    rng = np.random.default_rng(1)
-    sizes = [900, 800, 200, 100]
-    group = np.repeat(["a", "b", "c", "d"], sizes)
-    score = rng.beta(2, 3, len(group))
-    data = {"score": score, "label": rng.random(len(group)) < score, "group": group}
-    tally = ic.tally(data)
-    rule = ic.equalize_odds(tally.select(["a", "b", "c"]), min_group=300)
-    assert rule.fitted == ("a", "b")
-    assert rule.remake(tally).fitted == ("a", "b", "d")
+    tally = ic.tally(drawn_rows(1, [900, 800, 200, 100], [(2, 3)] * 4))
+    rule = ic.equalize_odds(tally.select([0, 1, 2]), min_group=300)
+    assert rule.fitted == (0, 1)
+    assert rule.remake(tally).fitted == (0, 1, 3)
 
 
 def test_groups_before_and_after():
@@ -282,12 +276,9 @@ def test_groups_before_and_after():
         assert (one.changes.changed > 0) == (group in {row.group for row in offer.rule.rows})
 
 
-def test_linear_programs_of_many_groups_are_made_only_by_name(monkeypatch):
-    rng = np.random.default_rng(0)
-    group = np.repeat(np.arange(MOST_PROGRAMS + 1), 40)
-    score = rng.beta(2, 3, len(group))
-    tally = ic.tally({"score": score, "label": rng.random(len(group)) < score, "group": group})
-    offers = ic.compare(tally).offers
+def test_linear_programs_of_many_groups_are_made_only_by_name():
+    many = MOST_PROGRAMS + 1
+    offers = ic.compare(ic.tally(drawn_rows(0, [40] * many, [(2, 3)] * many))).offers
     assert list(offers) == ["withhold", "coarsen"]
     assert offers["odds"].rule.rows
     with pytest.raises(KeyError):
