@@ -39,11 +39,16 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
-from isocost.measures.derived import GroupedPeople
-from isocost.measures.intervals import Interval
-from isocost.measures.measure import Measure
-from isocost.measures.rates import disparity, measure_columns, require_all_decided
-from isocost.measures.table import BIAS, MEASURES, OVERALL, chosen_measures, cost_row
+from isocost.measures.intervals import Estimates, Interval
+from isocost.measures.rates import disparity, require_all_decided
+from isocost.measures.table import (
+    BIAS,
+    MEASURES,
+    OVERALL,
+    Measure,
+    chosen_measures,
+    cost_row,
+)
 from isocost.question import DEFAULT
 from isocost.repairs.composition import merged
 from isocost.result import Record, Result
@@ -735,10 +740,11 @@ def _differences(
     if not measures or not watched:
         return dict.fromkeys(measures, math.nan)
     tally = tally.select(watched)
-    people = GroupedPeople.of_tally(tally, threshold)
-    places = range(len(tally.groups))
-    columns = measure_columns(tally, tally.kinds(threshold), places, measures, people)
-    return {name: disparity(tally.groups, columns[name]).difference for name in measures}
+    estimates = Estimates(tally, DEFAULT.but(threshold=threshold))
+    return {
+        name: disparity(tally.groups, estimates.column(measure)[:-1]).difference
+        for name, measure in measures.items()
+    }
 
 
 def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:
