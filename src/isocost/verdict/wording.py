@@ -97,6 +97,7 @@ def statement(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.verdict.sentences import plain
     >>> words = Vocabulary("defendants", "reoffended", "risk")
     >>> print(plain(statement(ic.audit(compas(), "fpr"), vocabulary=words).headline))
     Defendants who did not reoffend were given an average risk of 45\u00a0% if African-American, \
