@@ -158,29 +158,36 @@ class Audit(Answer):
     @cached_property
     def verdict(self) -> Verdict:
         """The judgement of the numbers, in codes."""
-        limit = self.feasibility.tolerance
-        difference = self.disparity.difference
-        excess = (self.feasibility.smallest_tolerance - limit,) * 3
-        if self.intervals is not None:
-            excess = (self.feasibility.excess, *self.intervals.excess)
-        gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.examined]
+        reach, difference = self.feasibility, self.disparity.difference
+        short = reach.smallest_tolerance - reach.tolerance
+        examined = [self.groups[group] for group in self.examined]
         findings = Findings(
             groups=len(large_groups(self.tally, self.question.min_group)),
+            gap=max(numbers.calibration_gap for numbers in examined),
+            difference=difference,
+            difference_low=difference,
+            tolerance=reach.tolerance,
+            excess=short,
+            excess_low=short,
+            excess_high=short,
+            intervals=False,
+        )
+        if self.intervals is None:
+            return judge(findings, (self.disparity.highest,))
+        gaps = [numbers.intervals.get("calibration_gap") for numbers in examined]
+        excess_low, excess_high = self.intervals.excess
+        findings = replace(
+            findings,
+            gap=math.nan,
             gap_low=max(self.gap_floor(group) for group in self.examined),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
-            gap=math.nan
-            if self.intervals
-            else max(self.groups[group].calibration_gap for group in self.examined),
-            difference=difference,
-            difference_low=self.intervals.disparities["cost"][0] if self.intervals else difference,
-            tolerance=limit,
-            excess=excess[0],
-            excess_low=excess[1],
-            excess_high=excess[2],
-            intervals=self.intervals is not None,
+            difference_low=self.intervals.disparities["cost"][0],
+            excess=reach.excess,
+            excess_low=excess_low,
+            excess_high=excess_high,
+            intervals=True,
         )
-        top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
-        return judge(findings, top)
+        return judge(findings, self.intervals.highest)
 
     @cached_property
     def advised(self) -> Verdict:

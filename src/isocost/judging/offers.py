@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -550,7 +550,11 @@ class Offers(Mapping[str, Offer]):
             if name not in REPAIRS:
                 raise KeyError(name)
             place = self._listed.index(name) if name in self._listed else 0
-            report = self.progress and partial(_report_part, self.progress, place, len(self))
+
+            def report(share: float, rows: int | None) -> None:
+                if self.progress is not None:
+                    self.progress((place + share) / len(self), rows)
+
             self._made[name] = Offer(name, self.tally, self.question, progress=report)
         return self._made[name]
 
@@ -559,8 +563,3 @@ class Offers(Mapping[str, Offer]):
 
     def __len__(self) -> int:
         return len(self._listed)
-
-
-def _report_part(progress: Report, place: int, count: int, share: float, rows: int | None) -> None:
-    """Report the share of one of several tasks as that of all of them."""
-    progress((place + share) / count, rows)
