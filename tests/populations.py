@@ -143,11 +143,11 @@ TWO = [(0.8, 1.2), (0.7, 1.5)]
 """Shapes of scores of two groups with unlike base rates."""
 
 
-def drawn_rows(seed, sizes, shapes=TWO):
-    """Rows with calibrated Beta scores and numbers for groups."""
+def drawn_rows(seed, sizes, shapes=TWO, shift=0.0):
+    """Rows with Beta scores, calibrated unless shifted, and numbers for groups."""
     rng = np.random.default_rng(seed)
     score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    label = (rng.random(len(score)) < score).astype(int)
+    label = (rng.random(len(score)) < np.clip(score + shift, 0, 1)).astype(int)
     return {"score": score, "label": label, "group": np.repeat(np.arange(len(sizes)), sizes)}
 
 

@@ -10,6 +10,7 @@ from isocost.examples import compas
 from isocost.judging.offers import changes, gini
 from isocost.rules import Row
 from tests.conftest import measured, sample
+from tests.populations import drawn_rows
 
 VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 5)), min_size=1, max_size=20)
 
@@ -219,16 +220,24 @@ def test_costs_that_are_equal_are_left_alone():
     assert same.choice.method is None
 
 
-def test_the_extremes_of_many_groups_are_those_that_are_compared():
-    rng = np.random.default_rng(8)
-    sizes = [400] * 5 + [12]
+def test_groups_that_are_not_compared_are_left_out_of_every_number():
     shapes = [(2, 3), (2, 4), (3, 3), (2, 2), (3, 4), (9, 1)]
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    data = {"score": score, "label": rng.random(len(score)) < score}
-    tally = ic.tally(data | {"group": np.repeat(list("abcdef"), sizes)})
-    comparison = ic.compare(tally, [ic.equalize_odds(tally)])
-    now = comparison.rules["original"].audit
-    shown = {row[0]: row[1] for row in comparison.table()[1]}
-    low, high = (float(shown[f"{end} cost"]) for end in ("lowest", "highest"))
-    assert high - low == pytest.approx(now.disparity.difference, abs=1.5e-4)
-    assert now.groups["f"].cost < low - 0.01
+    tally = ic.tally(drawn_rows(8, [400] * 5 + [12], shapes)).relabel(dict(enumerate("abcdef")))
+    alone, cost = tally.drop(["f"]), ic.Cost(fp=dict.fromkeys("abcdef", 1.0), fn=0.5)
+    found = ic.compare(tally, cost=cost, remakes=10)
+    without = ic.compare(alone, cost=cost.among("abcde"), remakes=10)
+    one, other = found.to_dict(), without.to_dict()
+    for content, left_out in ((one, [["f", 12.0]]), (other, [])):
+        assert content["left_out"] == left_out
+        assert all(each.pop("left_out") == left_out for each in content["unseen"].values())
+    assert [one[name] for name in ("rules", "unseen", "offers", "choice")] == [
+        other[name] for name in ("rules", "unseen", "offers", "choice")
+    ]
+    note = "Not compared, and not counted in these numbers: group f (12 people)."
+    assert note in found.notes()
+    assert found.table() == without.table()
+    rule = ic.equalize_odds(tally)
+    assert note in repr(ic.unseen(tally, rule, 10))
+    assert set(ic.plan_repair(tally, rule, 0.2, remakes=10).groups) == set("abcde")
+    points = [ic.frontier(one, points=2).points for one in (tally, alone)]
+    assert points[0][1] == points[1][1]

@@ -102,7 +102,7 @@ def refusal(function, argument):
 MEASURE = """
 import warnings
 from isocost import metrics
-from isocost.judging.evidence import WATCHABLE
+from isocost.judging.watch import WATCHABLE
 
 a = ic.audit(compas(), "fpr")
 white = a.groups["Caucasian"]

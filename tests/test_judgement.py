@@ -20,6 +20,7 @@ from isocost.repairs.coarsen import decision_limit
 from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, Vocabulary, plain
 from isocost.verdict.wording import DETAILS, statement
+from tests.populations import drawn_rows
 
 ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
 CLEAR = Findings(
@@ -115,6 +116,9 @@ def test_calibration_may_be_unknown():
     assert changed(gap_high=0.06).calibrated == "unknown"
     assert changed(gap_high=0.05).calibrated == "yes"
     assert changed(gap_low=0.03).calibrated == "no"
+    # Without intervals a gap may be chance, unless it is within the limit.
+    assert changed(gap_high=float("nan"), gap=0.021, intervals=False).calibrated == "unknown"
+    assert changed(gap_high=float("nan"), gap=0.02, intervals=False).calibrated == "yes"
 
 
 def test_the_tables_that_scripts_are_tested_with_are_those_of_the_page():
@@ -128,9 +132,10 @@ def test_the_page_judges_as_python_does():
     states = []
     for _ in range(1000):
         # Values from a short list meet each bound exactly, too.
-        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 8).tolist()
-        if rng.random() < 0.1:
-            values[1] = float("nan")
+        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 9).tolist()
+        for place, chance in ((1, 0.1), (2, 0.8)):
+            if rng.random() < chance:
+                values[place] = float("nan")
         asked = rng.choice([0.05, 0.06, float("nan")], 2).tolist()
         drawn = [int(rng.integers(1, 4)), *values, bool(rng.random() < 0.5), *asked]
         names = (field.name for field in fields(Findings))
@@ -169,10 +174,7 @@ def test_a_headline_for_each_reason():
 
 
 def population(shapes, sizes, seed=0, shift=0.0):
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    label = (rng.random(len(score)) < np.clip(score + shift, 0, 1)).astype(int)
-    return ic.tally({"score": score, "label": label, "group": np.repeat(range(len(sizes)), sizes)})
+    return ic.tally(drawn_rows(seed, sizes, shapes, shift))
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,7 @@ ORDERS = {
         "reconcile", "review", "hand_over", "table",
     ],
     "judging": [
-        "audit", "evidence", "population", "unseen", "offers", "compare", "frontier", "plan",
-        "watch",
+        "audit", "unseen", "offers", "compare", "frontier", "plan", "watch",
     ],
     "engines": [
         "columns", "arrays", "frames", "dispatch", "dialects", "sql", "kinds", "files", "look",

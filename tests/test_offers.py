@@ -20,10 +20,14 @@ import isocost as ic
 from isocost.cli.app import app
 from isocost.errors import speaking
 from isocost.examples import compas
-from isocost.judging.offers import MOST_PROGRAMS, Offer
+from isocost.judging.offers import MOST_PROGRAMS, Offer, changes
+from isocost.page.payload import held_tally
 from isocost.readings import SHELL
+from isocost.rules import Row
 from isocost.tables import number_text
+from isocost.verdict.sentences import Figures
 from isocost.verdict.wording import commands
+from tests.populations import drawn_rows
 
 COUNT = int(os.environ.get("ISOCOST_OFFERS", "8"))
 
@@ -108,11 +112,21 @@ def close(first, second):
     return first == second
 
 
+def rule_of(shown, groups):
+    """A rule as the page holds it."""
+    rows = []
+    for index, lo, hi, value, probability, *end in shown["rows"]:
+        action = {"defer": "defer", None: "mirror"}.get(value, "line" if end else "set")
+        value = None if action == "defer" else value
+        rows.append(Row(groups[index], lo, hi, action, value, probability, *end))
+    return ic.Rule(groups=groups, rows=tuple(rows), method="shown")
+
+
 def check_the_page(tally, question, comparison):
     page = ic.report_html(tally, question=question)
     data = json.loads(EMBEDDED.search(page)[1])
-    compared = comparison.audit.compared
-    alone = ic.compare(tally.select(compared), question=question)
+    held = held_tally(data["tally"], data["made"]["groups"])
+    assert [group for group, _ in comparison.to_dict()["left_out"]] == data["tally"]["left_out"]
     given = {
         one["method"]: one
         for one in data["given"]
@@ -120,25 +134,29 @@ def check_the_page(tally, question, comparison):
         and one["cost"] in (None, str(question.cost))
         and one["tolerance"] in (None, question.tolerance)
     }
-    for name, offer in alone.offers.items():
-        # The page has the groups that are compared; the rule for them does not depend on others.
-        whole = comparison.offers[name]
-        assert whole.why_not == offer.why_not, name
-        assert whole.possible_with == offer.possible_with, name
-        if offer.rule is not None:
-            assert [vars(r) for r in whole.rule.rows] == [vars(r) for r in offer.rule.rows], name
-        if name == "withhold":
-            continue
-        shown = given[offer.repair.function]
-        if offer.rule is None:
+    rules = {"original": ic.Rule(groups=held.groups, rows=(), method="none")}
+    for name, offer in comparison.offers.items():
+        shown = given.get(offer.repair.function)
+        if offer.rule is None and shown is not None:
             with speaking(SHELL):
                 assert shown["why"] == offer.said
-        else:
-            rows = [[r.lo, r.hi, r.probability] for r in offer.rule.rows]
-            assert [[r[1], r[2], r[4]] for r in shown["rule"]["rows"]] == rows, name
+        elif offer.rule is not None:
+            # The page computes withholding by itself.
+            rules[name] = rule_of(shown["rule"], held.groups) if shown else offer.rule
+            assert rules[name].rows == offer.rule.rows, name
+    written = json.loads(comparison.to_json())["rules"]
+    assert written.keys() == rules.keys()
+    for name, rule in rules.items():
+        after = ic.audit(rule.expected(held), question=question, confidence=None, warn=False)
+        done = changes(held, rule, question.threshold)
+        shown, found = [after.overall.accuracy, done.changed, done.decisions], written[name]
+        told = [found["accuracy"], *(found["changes"][n] for n in ("changed", "decisions"))]
+        assert told == pytest.approx(shown, abs=1e-9), name
+    accuracy = Figures(data["own"]["decimals"]).percent(written["original"]["accuracy"])
+    assert accuracy in page[page.index("As it is") :][:1000]
     titles = {repair.title: name for name, repair in ic.REPAIRS.items()}
     for label, expected in data["outlooks"].items():
-        assert expected == alone.outlooks[titles[label]].cost_difference.expected
+        assert expected == comparison.outlooks[titles[label]].cost_difference.expected
     return data
 
 
@@ -224,9 +242,7 @@ def test_a_threshold_without_an_edge_is_refused_at_once():
     with pytest.raises(ic.UsageError, match="threshold: must be an edge of the tally"):
         ic.compare(compas(), threshold=0.37)
     # Mirrored scores need an edge at 1 - threshold too.
-    rng = np.random.default_rng(0)
-    score = rng.beta(2, 3, 800)
-    data = {"score": score, "label": rng.random(800) < score, "group": np.repeat([0, 1], 400)}
+    data = drawn_rows(0, [400, 400], [(2, 3)] * 2)
     offer = ic.compare(ic.tally(data, edges=(0.37,)), threshold=0.37).offers["odds"]
     assert (offer.why_not, offer.possible_with) == ("refused", {})
     assert "threshold and 1 - threshold must be edges" in offer.said
@@ -245,15 +261,10 @@ def test_commands_carry_the_question(tmp_path, monkeypatch):
 
 
 def test_a_new_group_does_not_bring_back_those_left_out():
-    rng = np.random.default_rng(1)
-    sizes = [900, 800, 200, 100]
-    group = np.repeat(["a", "b", "c", "d"], sizes)
-    score = rng.beta(2, 3, len(group))
-    data = {"score": score, "label": rng.random(len(group)) < score, "group": group}
-    tally = ic.tally(data)
-    rule = ic.equalize_odds(tally.select(["a", "b", "c"]), min_group=300)
-    assert rule.fitted == ("a", "b")
-    assert rule.remake(tally).fitted == ("a", "b", "d")
+    tally = ic.tally(drawn_rows(1, [900, 800, 200, 100], [(2, 3)] * 4))
+    rule = ic.equalize_odds(tally.select([0, 1, 2]), min_group=300)
+    assert rule.fitted == (0, 1)
+    assert rule.remake(tally).fitted == (0, 1, 3)
 
 
 def test_groups_before_and_after():
@@ -265,12 +276,9 @@ def test_groups_before_and_after():
         assert (one.changes.changed > 0) == (group in {row.group for row in offer.rule.rows})
 
 
-def test_linear_programs_of_many_groups_are_made_only_by_name(monkeypatch):
-    rng = np.random.default_rng(0)
-    group = np.repeat(np.arange(MOST_PROGRAMS + 1), 40)
-    score = rng.beta(2, 3, len(group))
-    tally = ic.tally({"score": score, "label": rng.random(len(group)) < score, "group": group})
-    offers = ic.compare(tally).offers
+def test_linear_programs_of_many_groups_are_made_only_by_name():
+    many = MOST_PROGRAMS + 1
+    offers = ic.compare(ic.tally(drawn_rows(0, [40] * many, [(2, 3)] * many))).offers
     assert list(offers) == ["withhold", "coarsen"]
     assert offers["odds"].rule.rows
     with pytest.raises(KeyError):

@@ -125,8 +125,9 @@ def test_rules_side_by_side(sample):
     found = ic.compare(tally, rules, "fpr")
     assert plain(found)
     assert "nan" not in repr(found)
+    assert set(found.left_out) == alike
     for one in found.rules.values():
-        assert all(one.by_group[group].changed == 0.0 for group in alike)
+        assert set(one.by_group) == set(tally.groups) - alike
     for method in ("withhold", "coarsen", "reconcile", "hand_over"):
         assert plain(ic.frontier(tally, "fpr", method, points=2))
 

@@ -7,6 +7,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from tests.populations import drawn_rows
 
 HIGH, LOW = (2, 2), (2, 2.6)
 # E[h (1 - h)] / E[1 - h] of Beta(a, b) is a / (a + b + 1).
@@ -49,9 +50,7 @@ def test_half_the_difference_takes_four_times_as_many(cost):
 
 
 def test_more_groups_take_more_people():
-    rng = np.random.default_rng(0)
-    score = rng.beta(2, 3, 6000)
-    data = {"score": score, "label": (rng.random(6000) < score).astype(int)}
+    data = drawn_rows(0, [6000], [(2, 3)])
     two, ten = (ic.plan(ic.tally({**data, "group": np.arange(6000) % k})) for k in (2, 10))
     assert ten.groups[0].difference > 1.3 * two.groups[0].difference
 

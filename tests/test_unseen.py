@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.judging.unseen import NUMBERS, Yardstick
+from isocost.judging.unseen import NUMBERS, Population, Yardstick, chances
 from tests.populations import TWO, drawn, drawn_rows
 from tests.processes import run
 
@@ -284,27 +286,30 @@ def test_the_page_has_it():
     assert "<bdi>mine</bdi>" in table
 
 
-def test_estimators_have_it():
-    from isocost.learn import CalibratedEqualizedOdds
-
+def learners_rows():
     rng = np.random.default_rng(0)
     group = rng.choice(["a", "b"], 2000)
     features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
-    model = CalibratedEqualizedOdds(cost="fnr")
+    return features, rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1))), group
+
+
+def test_estimators_have_it_at_the_threshold_of_their_audit():
+    from isocost.learn import CalibratedEqualizedOdds
+
+    features, y, group = learners_rows()
+    model = CalibratedEqualizedOdds(cost="fnr", threshold=0.3)
     assert not hasattr(model, "unseen_")
     model.fit(features, y, sensitive_features=group)
     assert model.unseen_.cost_difference.expected > model.unseen_.cost_difference.fitted
     assert model.unseen_ is model.unseen_
+    found = model.repaired_audit_.equalized_odds_difference
+    assert model.unseen_.rate_difference.fitted == pytest.approx(found)
 
 
 def test_estimators_remake_as_often_as_an_offer():
     from isocost.learn import CalibratedEqualizedOdds, EqualizedOdds
 
-    rng = np.random.default_rng(0)
-    group = rng.choice(["a", "b"], 2000)
-    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
+    features, y, group = learners_rows()
     model = EqualizedOdds().fit(features, y, sensitive_features=group)
     offer = ic.compare(model.tally_, question=model.audit_.question).offers["odds"]
     assert model.unseen_ == offer.unseen
@@ -391,14 +396,56 @@ def test_the_cost_that_is_asked_counts_and_the_goal_stays_that_of_the_rule():
     assert at.rate_difference.fitted > 0.01
 
 
-def test_an_estimator_measures_at_the_threshold_of_its_audit():
-    from isocost.learn import CalibratedEqualizedOdds
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30, unique=True),
+    st.integers(1, 50),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=60, deadline=None)
+def test_chances_are_probabilities(scores, rows, random):
+    score, w = np.sort(scores), np.full(len(scores), float(rows))
+    wy = np.array([float(random.randint(0, rows)) for _ in scores])
+    found = chances(score, w, wy, w)
+    assert (found >= 0).all()
+    assert (found <= 1).all()
 
+
+def test_scores_count_as_calibrated_until_shown_otherwise():
     rng = np.random.default_rng(0)
-    group = rng.choice(["a", "b"], 2000)
-    features = rng.normal(size=(2000, 2)) * np.where(group == "a", 2.0, 1.0)[:, None]
-    y = rng.random(2000) < 1 / (1 + np.exp(-features.sum(axis=1)))
-    model = CalibratedEqualizedOdds(cost="fnr", threshold=0.3)
-    model.fit(features, y, sensitive_features=group)
-    found = model.repaired_audit_.equalized_odds_difference
-    assert model.unseen_.rate_difference.fitted == pytest.approx(found)
+    kept = 0
+    for _ in range(200):
+        h = np.sort(rng.beta(0.7, 1.5, 200))
+        ones = np.ones(200)
+        kept += np.array_equal(chances(h, ones, (rng.random(200) < h).astype(float), ones), h)
+    assert kept >= 193
+    h, ones = np.sort(rng.random(50_000)), np.ones(50_000)
+    truth = h + 0.3 * (0.5 - h)
+    found = chances(h, ones, (rng.random(50_000) < truth).astype(float), ones)
+    assert np.abs(found - truth).mean() < 0.02
+
+
+def test_the_population_has_the_scores_and_sizes_of_the_tally():
+    tally = drawn(3, TWO, [500, 300])
+    population = Population(tally)
+    np.testing.assert_allclose(population.tally.totals.n.sum(axis=1), [500, 300])
+    np.testing.assert_allclose(population.tally.totals.wh.sum(axis=1), tally.totals.wh.sum(axis=1))
+    sample = population.draw(np.random.default_rng(0))
+    assert sample.totals.n.sum(axis=1).tolist() == [500, 300]
+    assert population.draw(np.random.default_rng(0), 2.0).n == 1600
+
+
+def test_unequal_weights_count_as_fewer_rows():
+    """The noise of a weighted mean: about that of (sum w)^2 / sum w^2 rows."""
+    data = drawn_rows(4, [2000, 2000])
+    data["w"] = np.random.default_rng(0).choice([0.1, 1.9], 4000)
+    tally = ic.tally(data, weight="w")
+    random = np.random.default_rng(1)
+    rates = [
+        t.totals.w[:, 1] / t.totals.weight
+        for t in (Population(tally).draw(random) for _ in range(400))
+    ]
+    own = data["group"] == 0
+    h, w = data["score"][own], data["w"][own]
+    mean = (w * h).sum() / w.sum()
+    error = np.sqrt((w**2 * (h * (1 - h) + (h - mean) ** 2)).sum()) / w.sum()
+    assert np.std([rate[0] for rate in rates]) == pytest.approx(error, rel=0.12)

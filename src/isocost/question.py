@@ -298,7 +298,7 @@ def asks(
             tally = several.pop(first.name)
             if audited:
                 return function(audited[1](tally, question=question), **others)
-            return function(tally, question, **others, **several)
+            return function(tally, question, **(others | several))
 
         asking.__signature__ = signature  # type: ignore[attr-defined]
         return asking

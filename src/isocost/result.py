@@ -49,10 +49,12 @@ class Record:
 
     Attributes
     ----------
+    format : str
+        What its JSON calls itself, before everything else; "" within other JSON.
     written : tuple of str
         The names that JSON has, in their order: fields, properties, or methods without arguments.
-        ``_groups`` is written as ``groups``, and ``*values`` as the entries of ``values``.  By
-        default the fields.
+        ``_groups`` is written as ``groups``, ``*values`` as the entries of ``values``, and
+        ``choice?`` only if there is one.  By default the fields.
     also, unwritten : tuple of str
         By default, names that are written after the fields, and fields that are not.
     sparse : bool
@@ -69,6 +71,7 @@ class Record:
     {'highest': 'a', 'shares': [['a', 0.5], ['b', None]]}
     """
 
+    format: ClassVar[str] = ""
     written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
@@ -81,16 +84,17 @@ class Record:
         if self.sparse:
             default = type(self)()
             usual = (name for name in kinds if getattr(self, name) != getattr(default, name))
-        content: dict[str, Any] = {}
+        content: dict[str, Any] = {"format": self.format, "version": 1} if self.format else {}
         for word in self.written or (*usual, *self.also):
-            name = word.removeprefix("*")
+            name = word.strip("*?")
             value = getattr(self, name)
             if name not in kinds:
                 member = getattr(type(self), name)
                 getter = getattr(member, "fget", member)
                 kinds[name] = str(getattr(getter, "__annotations__", {}).get("return", ""))
             value = plain(value() if callable(value) else value, kinds[name])
-            content |= value if word != name else {name.removeprefix("_"): value}
+            if value or not word.endswith("?"):
+                content |= value if word.startswith("*") else {name.removeprefix("_"): value}
         return content
 
     def to_json(self) -> str:
@@ -148,21 +152,14 @@ class Result(Record):
 
     Attributes
     ----------
-    format : str
-        What its JSON calls itself.
     backend : str or None
         The library of the data, which :meth:`to_frame` uses.
     room : float
         The width of printed lines.
     """
 
-    format: ClassVar[str]
     room: ClassVar[float] = math.inf
     backend: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"format": self.format, "version": 1, **super().to_dict()}
 
     # For people
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from isocost.checks import check_word, finite_or_none
+from isocost.checks import check_word
 from isocost.costs import Cost
 from isocost.errors import UncertainWarning, listing
 from isocost.groups import (
@@ -21,7 +21,6 @@ from isocost.groups import (
     names_of,
     pairs_to_json,
     shown_names,
-    to_json,
 )
 from isocost.measures.feasibility import (
     Feasibility,
@@ -34,6 +33,7 @@ from isocost.measures.intervals import Estimates, Interval, Intervals, intervals
 from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
 from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
+from isocost.readings import Reading
 from isocost.result import Result
 from isocost.tables import (
     LINE,
@@ -46,9 +46,9 @@ from isocost.tables import (
     wrapped,
 )
 from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
-from isocost.verdict.judgement import Findings, Verdict, judge
+from isocost.verdict.judgement import CALIBRATED, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
-from isocost.verdict.wording import reading_notes, statement, told
+from isocost.verdict.wording import reading_notes, statement
 
 if TYPE_CHECKING:
     from isocost.judging.offers import Offers
@@ -59,8 +59,24 @@ WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
 
 
+class Answer(Result):
+    """The result of a question."""
+
+    question: Question
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of errors."""
+        return self.question.cost
+
+    @property
+    def threshold(self) -> float:
+        """Scores at or above this are treated as positive."""
+        return self.question.threshold
+
+
 @dataclass(frozen=True, repr=False)
-class Audit(Result):
+class Audit(Answer):
     """The numbers of the groups of a tally: their errors, costs and calibration.
 
     Attributes
@@ -94,6 +110,13 @@ class Audit(Result):
         The numbers and their errors, as they were computed.
     """
 
+    format = "isocost-audit"
+    written = (
+        "question", "_reading", "_reading_notes", "groups", "overall", "disparity", "disparities",
+        "generalized_equalized_odds_difference", "equalized_odds_difference", "four_fifths_ratio",
+        "feasibility", "_verdict", "compared", "_handed_over?", "intervals", "advice",
+    )  # fmt: skip
+
     question: Question
     groups: dict[Group, Measures]
     overall: Measures
@@ -104,16 +127,6 @@ class Audit(Result):
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
     estimates: Estimates | None = field(default=None, compare=False)
-
-    @property
-    def cost(self) -> Cost:
-        """The cost of errors."""
-        return self.question.cost
-
-    @property
-    def threshold(self) -> float:
-        """Scores at or above this are treated as positive."""
-        return self.question.threshold
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -145,26 +158,36 @@ class Audit(Result):
     @cached_property
     def verdict(self) -> Verdict:
         """The judgement of the numbers, in codes."""
-        limit = self.feasibility.tolerance
-        difference = self.disparity.difference
-        excess = (self.feasibility.smallest_tolerance - limit,) * 3
-        if self.intervals is not None:
-            excess = (self.feasibility.excess, *self.intervals.excess)
-        gaps = [self.groups[g].intervals.get("calibration_gap") for g in self.examined]
+        reach, difference = self.feasibility, self.disparity.difference
+        short = reach.smallest_tolerance - reach.tolerance
+        examined = [self.groups[group] for group in self.examined]
         findings = Findings(
             groups=len(large_groups(self.tally, self.question.min_group)),
+            gap=max(numbers.calibration_gap for numbers in examined),
+            difference=difference,
+            difference_low=difference,
+            tolerance=reach.tolerance,
+            excess=short,
+            excess_low=short,
+            excess_high=short,
+            intervals=False,
+        )
+        if self.intervals is None:
+            return judge(findings, (self.disparity.highest,))
+        gaps = [numbers.intervals.get("calibration_gap") for numbers in examined]
+        excess_low, excess_high = self.intervals.excess
+        findings = replace(
+            findings,
+            gap=math.nan,
             gap_low=max(self.gap_floor(group) for group in self.examined),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
-            difference=difference,
-            difference_low=self.intervals.disparities["cost"][0] if self.intervals else difference,
-            tolerance=limit,
-            excess=excess[0],
-            excess_low=excess[1],
-            excess_high=excess[2],
-            intervals=self.intervals is not None,
+            difference_low=self.intervals.disparities["cost"][0],
+            excess=reach.excess,
+            excess_low=excess_low,
+            excess_high=excess_high,
+            intervals=True,
         )
-        top = (self.disparity.highest,) if self.intervals is None else self.intervals.highest
-        return judge(findings, top)
+        return judge(findings, self.intervals.highest)
 
     @cached_property
     def advised(self) -> Verdict:
@@ -179,18 +202,32 @@ class Audit(Result):
         return judge(findings, self.verdict.highest)
 
     def gap_floor(self, group: Group) -> float:
-        """The calibration gap that a group has at least; without intervals the debiased gap."""
-        numbers = self.groups[group]
+        """The calibration gap that a group has at least; without intervals none is shown."""
         if self.intervals is None:
-            return numbers.calibration_gap_debiased
-        floor = self.intervals.gap_floors[group]
+            return 0.0
+        floor, numbers = self.intervals.gap_floors[group], self.groups[group]
         # Without replicates there is the closed form for the part of the gap that is bias.
         return numbers.intervals["calibration_gap_bound"][0] if math.isnan(floor) else floor
+
+    @cached_property
+    def miscalibrated(self) -> tuple[Group, ...]:
+        """The groups that are shown to be miscalibrated, the worst first."""
+        floors = {group: self.gap_floor(group) for group in self.examined}
+        off = [group for group in floors if floors[group] > CALIBRATED]
+        return tuple(sorted(off, key=lambda group: -floors[group]))
 
     @property
     def disparity(self) -> Disparity:
         """The disparity of the cost."""
         return self.disparities["cost"]
+
+    @property
+    def cost_interval(self) -> Interval:
+        """The interval of the difference in cost: of two groups signed, of more the largest."""
+        if self.intervals is None:
+            return (self.disparity.difference,) * 2
+        two = len(self.compared) == 2
+        return (self.intervals.differences if two else self.intervals.disparities)["cost"]
 
     @property
     def generalized_equalized_odds_difference(self) -> float:
@@ -215,39 +252,25 @@ class Audit(Result):
 
     @property
     def advice(self) -> str:
-        """The meaning of the audit, in plain words."""
-        return told(self)
+        """The meaning of the audit, in plain words, a sentence per line."""
+        said = statement(self)
+        lines = (plain(one) for one in (said.headline, said.next, *said.details))
+        return "\n".join([*lines, *map(str, said.notes)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; groups become [group, numbers] pairs, to keep their type."""
-        handed = {}
-        if self.tally.handed_over:
-            shares = pairs_to_json(self.tally.shares_handed_over)
-            handed = {"handed_over": {"groups": shares, "overall": self.tally.share_handed_over}}
-        return {
-            "format": "isocost-audit",
-            "version": 1,
-            "question": self.question.to_dict(),
-            "reading": self.tally.reading.to_dict(),
-            "reading_notes": [
-                str(one) for one in reading_notes(self.tally.reading, self.tally.groups)
-            ],
-            "groups": [[to_json(g), m.to_dict()] for g, m in self.groups.items()],
-            "overall": self.overall.to_dict(),
-            "disparity": self.disparity.to_dict(),
-            "disparities": {name: d.to_dict() for name, d in self.disparities.items()},
-            "generalized_equalized_odds_difference": finite_or_none(
-                self.generalized_equalized_odds_difference
-            ),
-            "equalized_odds_difference": finite_or_none(self.equalized_odds_difference),
-            "four_fifths_ratio": self.disparities["selection_rate"].to_dict()["ratio"],
-            "feasibility": self.feasibility.to_dict(),
-            "verdict": self.advised.to_dict(),
-            "compared": [to_json(group) for group in self.compared],
-            **handed,
-            "intervals": None if self.intervals is None else self.intervals.to_dict(),
-            "advice": self.advice,
-        }
+    def _reading(self) -> Reading:
+        return self.tally.reading
+
+    def _reading_notes(self) -> list[str]:
+        return [str(one) for one in reading_notes(self.tally.reading, self.tally.groups)]
+
+    def _verdict(self) -> Verdict:
+        return self.advised
+
+    def _handed_over(self) -> dict[str, Any]:
+        if not self.tally.handed_over:
+            return {}
+        shares = pairs_to_json(self.tally.shares_handed_over)
+        return {"groups": shares, "overall": self.tally.share_handed_over}
 
     def to_frame(self, what: str = "groups", *, backend: str | None = None) -> Any:
         """The numbers as a frame, in the library of the data.
@@ -316,7 +339,7 @@ class Audit(Result):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
         if self.tally.handed_over:
-            columns["handed_over"] = np.array(self._handed_over())
+            columns["handed_over"] = np.array(self._shares_handed_over())
         return columns
 
     def _disparity_columns(self) -> Columns:
@@ -359,11 +382,13 @@ class Audit(Result):
             for name, title in titles.items()
         ]
         if self.tally.handed_over:
-            rows.insert(0, ["handed over", *(f"{share:.2%}" for share in self._handed_over())])
+            rows.insert(
+                0, ["handed over", *(f"{share:.2%}" for share in self._shares_handed_over())]
+            )
         header = ["", *names]
         return transposed(header, rows, "group") if many else (header, rows)
 
-    def _handed_over(self) -> list[float]:
+    def _shares_handed_over(self) -> list[float]:
         """The share of each group and of everybody that is handed over."""
         shares = self.tally.shares_handed_over
         return [*(shares[group] for group in self.groups), self.tally.share_handed_over]
@@ -500,11 +525,9 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     (True, 'no', False)
     """
     result = audited(tally, question)
-    intervals, groups = result.intervals, result.compared
+    intervals = result.intervals
     if warn and intervals and result.differs and not result.verdict.established:
-        low, high = intervals.disparities["cost"]
-        if len(groups) == 2:
-            low, high = intervals.differences["cost"]
+        low, high = result.cost_interval
         text = SENTENCES["headline_few"]
         if result.verdict.enough:
             text = (

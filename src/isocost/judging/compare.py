@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from isocost.checks import check_word
-from isocost.costs import Cost
-from isocost.groups import names_of
-from isocost.judging.audit import Audit, audit
-from isocost.judging.offers import MOST_PROGRAMS, Compared, Offers, compared, unrepaired
+from isocost.groups import Group, names_of, shown_names
+from isocost.judging.audit import Answer, Audit, audit
+from isocost.judging.offers import MOST_PROGRAMS, Compared, Offer, Offers, compared, unrepaired
 from isocost.judging.unseen import NUMBERS as OUTLOOKS
-from isocost.judging.unseen import Report, Unseen, is_made_from, unseen
+from isocost.judging.unseen import Report, Unseen, is_made_from, left_out_of, unseen
 from isocost.measures.feasibility import fitted_groups
 from isocost.question import Question, asks
 from isocost.repairs.base import titles_of
 from isocost.repairs.composition import ORIGINAL, edges_of, named_rules, question_of
 from isocost.repairs.table import REPAIRS
-from isocost.result import Printed, Record, Result
+from isocost.result import Printed, Record
 from isocost.rules import Rule
 from isocost.tables import columns_from, frame_of, number_text, transposed
 from isocost.tallies import Tally
 from isocost.verdict.judgement import Verdict
-from isocost.verdict.sentences import SENTENCES, fill, joined, number, percent, plain
-from isocost.verdict.wording import miscalibrated_names
+from isocost.verdict.sentences import SENTENCES, Name, fill, joined, number, percent, plain
+from isocost.verdict.wording import few_names, left_out_notes
 
 COLUMNS: Mapping[str, Callable[[Compared], str]] = {
     "costs differ by": lambda one: number_text(one.audit.disparity.difference),
@@ -51,19 +50,12 @@ MOST_GROUPS = 4
 WIDEST = 6
 """With more rules than this, each rule gets a line of its own."""
 
-
 AS_ACCURATE = 0.01
 """An accuracy lower by no more than this counts as the same when a repair is chosen."""
 
 AGAINST = (
-    "few",
-    "uncalibrated",
-    "unestablished",
-    "unhelpful",
-    "uninformative",
-    "infeasible",
-    "equal",
-)
+    "few", "uncalibrated", "unestablished", "unhelpful", "uninformative", "infeasible", "equal",
+)  # fmt: skip
 """Reasons against a repair, in the order in which they are given when nothing is to be done."""
 
 
@@ -113,8 +105,8 @@ def choose(offers: Offers, verdict: Verdict) -> RepairChoice:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Result):
-    """What :func:`compare` found; each part is computed when it is first looked at.
+class Comparison(Answer):
+    """The result of :func:`compare`; each part is computed when it is first looked at.
 
     Attributes
     ----------
@@ -123,9 +115,12 @@ class Comparison(Result):
     offers : Offers
         Every repair for this question, by name: its rule, or why there is none.
     rules : {name: Compared}
-        The numbers of the original scores, and of each rule: those given, or of the offers.
+        The numbers of the original scores, and of each rule: those given, or of the offers.  They
+        are about the groups that the question compares.
     outlooks : {name: Unseen}
         What each rule does to people not seen, if it was made from this tally.
+    left_out : {group: float}
+        The groups that are not compared and their numbers of people; no number is about them.
     not_made : {method: str}
         Why a repair cannot be made, and what would make it possible.
     choice : RepairChoice or None
@@ -134,21 +129,12 @@ class Comparison(Result):
     """
 
     format = "isocost-comparison"
+    written = ("question", "rules", "left_out", "_unseen", "_offers?", "choice?", "said?")
 
     question: Question
     tally: Tally
     given: Mapping[str, Rule] | None
     offers: Offers = field(repr=False)
-
-    @property
-    def cost(self) -> Cost:
-        """What an error costs."""
-        return self.question.cost
-
-    @property
-    def threshold(self) -> float:
-        """Scores at or above this are treated as positive."""
-        return self.question.threshold
 
     @cached_property
     def audit(self) -> Audit:
@@ -166,7 +152,7 @@ class Comparison(Result):
 
     @cached_property
     def outlooks(self) -> dict[str, Unseen]:
-        """What rules that were made from this tally do to people not seen."""
+        """Effects on people not seen of the rules that were made from this tally."""
         if self.given is None:
             expected = {name: offer.unseen for name, offer in self.offers.items()}
             return {name: one for name, one in expected.items() if one is not None}
@@ -176,11 +162,21 @@ class Comparison(Result):
             if is_made_from(rule, self.tally)
         }
 
+    def _unseen(self) -> dict[str, Unseen]:
+        return self.outlooks
+
+    def _offers(self) -> Mapping[str, Offer]:
+        return self.offers if self.given is None else {}
+
+    @property
+    def left_out(self) -> dict[Group, float]:
+        """The groups that are not compared, and their numbers of people."""
+        return left_out_of(self.tally, fitted_groups(self.tally, self.question.min_group))
+
     @property
     def not_made(self) -> dict[str, str]:
         """The repairs that cannot be made, and why."""
-        offers = self.offers.items() if self.given is None else ()
-        return {name: offer.said for name, offer in offers if offer.why_not}
+        return {name: offer.said for name, offer in self._offers().items() if offer.why_not}
 
     @cached_property
     def choice(self) -> RepairChoice | None:
@@ -192,53 +188,48 @@ class Comparison(Result):
         """The repair to take and why, or why none, in words."""
         if self.choice is None:
             return ""
-        kind = {"uncalibrated": "unsound"}.get(self.choice.reason, self.choice.reason)
-        if self.choice.method is None:
-            methods = [n for n, code in self.choice.standings.items() if code == self.choice.reason]
-            off: Any = miscalibrated_names(self.audit) or ["some groups"]
-            listed = joined(methods, SENTENCES["or"])
-            return plain(fill(SENTENCES[f"choice_{kind}"], off=off, methods=listed))
-        return self._said_of(self.choice.method, self.choice.standings)
-
-    def _said_of(self, method: str, standings: Mapping[str, str]) -> str:
+        method, reason, standings = vars(self.choice).values()
+        if method is None:
+            kind = "unsound" if reason == "uncalibrated" else reason
+            methods = [name for name, code in standings.items() if code == reason]
+            names = shown_names(self.audit.groups)
+            off = few_names([Name(names[group]) for group in self.audit.miscalibrated])
+            fields = {"off": off or "some groups", "methods": joined(methods, SENTENCES["or"])}
+            return plain(fill(SENTENCES[f"choice_{kind}"], **fields))
         offer, outlook = self.offers[method], self.outlooks[method]
         done, promise = offer.compared.changes, offer.made().promise
         several = sum(code == "fit" for code in standings.values()) > 1
-        more = ""
-        # Where it is the cost that becomes equal, the first sentence says so already.
-        if outlook.goal.expected != outlook.cost_difference.expected:
-            more += " {costs}"
-        if done.handed_over:
-            more += " {handed}"
-        return plain(
+        coin = "choice_coin" if round(done.by_coin, 3) else "choice_no_coin"
+        kept = "choice_calibrated" if promise.calibrated else "choice_uncalibrated"
+        sentences = [
             fill(
-                SENTENCES["choice_fit"] + more,
-                costs=fill(
-                    SENTENCES["choice_costs"],
-                    cost_expected=number(outlook.cost_difference.expected),
-                    cost_unrepaired=number(outlook.cost_difference.unrepaired),
-                ),
-                handed=fill(SENTENCES["choice_handed_over"], share=percent(done.handed_over)),
+                SENTENCES["choice_fit"],
                 method=method,
                 what=titles_of(promise),
                 expected=number(outlook.goal.expected),
                 unrepaired=number(outlook.goal.unrepaired),
                 among=SENTENCES["choice_best" if several else "choice_only"],
-                calibration=SENTENCES[
-                    "choice_calibrated" if promise.calibrated else "choice_uncalibrated"
-                ],
+                calibration=SENTENCES[kept],
                 accuracy=number(outlook.accuracy.expected),
                 unrepaired_accuracy=number(outlook.accuracy.unrepaired),
                 changed=percent(done.changed),
-                coin=SENTENCES[
-                    "choice_coin" if round(done.by_coin, 3) else "choice_no_coin"
-                ].format(share=percent(done.by_coin)),
+                coin=fill(SENTENCES[coin], share=percent(done.by_coin)),
             )
-        )
+        ]
+        costs = outlook.cost_difference
+        # Where it is the cost that becomes equal, the first sentence says so already.
+        if outlook.goal.expected != costs.expected:
+            expected, unrepaired_cost = number(costs.expected), number(costs.unrepaired)
+            fields = {"cost_expected": expected, "cost_unrepaired": unrepaired_cost}
+            sentences.append(fill(SENTENCES["choice_costs"], **fields))
+        if done.handed_over:
+            share = percent(done.handed_over)
+            sentences.append(fill(SENTENCES["choice_handed_over"], share=share))
+        return " ".join(map(plain, sentences))
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the printed table: rules across, or down when there are many."""
-        names = names_of(next(iter(self.rules.values())).audit.groups).values()
+        names = names_of(self.rules[ORIGINAL].by_group).values()
         few = len(names) <= MOST_GROUPS
         header = ["rule"]
         for title in BY_GROUP:
@@ -248,9 +239,7 @@ class Comparison(Result):
         for name, one in self.rules.items():
             row = [name]
             for measure in BY_GROUP.values():
-                # Of many groups the extremes are those of the difference: of groups large enough.
-                groups = one.audit.groups if few else one.audit.compared
-                numbers = [getattr(one.audit.groups[group], measure) for group in groups]
+                numbers = [m[measure] for m in one.audit.groups.values()]
                 row += [number_text(x) for x in (numbers if few else (min(numbers), max(numbers)))]
             rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
         header += COLUMNS
@@ -278,77 +267,58 @@ class Comparison(Result):
         (['original', 'withhold'], [0.0875, 0.06])
         """
         check_word("what", what, ("rules", "groups"))
-        tally = next(iter(self.rules.values())).audit.tally
         if what == "rules":
             rows = [{"rule": name, **one.numbers()} for name, one in self.rules.items()]
-            return frame_of(columns_from(rows), backend or tally.backend)
-        pairs = [(name, one, group) for name, one in self.rules.items() for group in one.by_group]
-        rows = [
-            {"rule": name, **one.audit.groups[group].values, **asdict(one.by_group[group])}
-            for name, one, group in pairs
-        ]
-        return tally.frame_by_group([group for *_, group in pairs], columns_from(rows), backend)
+            return frame_of(columns_from(rows), backend or self.tally.backend)
+        groups, rows = [], []
+        for name, one in self.rules.items():
+            for group, done in one.by_group.items():
+                groups.append(group)
+                rows.append({"rule": name, **one.audit.groups[group].values, **asdict(done)})
+        return self.tally.frame_by_group(groups, columns_from(rows), backend)
 
     def headline(self) -> str:
-        """What is compared, in a line."""
+        """A line that says what is compared."""
         return f"Rules compared; cost {self.cost}, threshold {self.threshold:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        written = {
-            "format": self.format,
-            "version": 1,
-            "question": self.question.to_dict(),
-            "rules": {name: one.to_dict() for name, one in self.rules.items()},
-            "unseen": {name: one.to_dict() for name, one in self.outlooks.items()},
-        }
-        if self.choice is not None:
-            written["offers"] = {name: one.to_dict() for name, one in self.offers.items()}
-            written |= {"choice": self.choice.to_dict(), "said": self.said}
-        return written
 
     def printed(self) -> list[Printed]:
         """Title, header and rows of every printed table: on these people, and on new ones."""
-        return [(self.headline(), *self.table()), *outlook_tables(self.outlooks)]
+        first = (self.headline(), *self.table())
+        if not self.outlooks:
+            return [first]
+        tables = {
+            n: {row[0]: row[1:] for row in one.table()[1]} for n, one in self.outlooks.items()
+        }
+        titles = [title for title in OUTLOOKS.values() if any(title in t for t in tables.values())]
+
+        def row(name: str, table: Mapping[str, list[str]], column: int) -> list[str]:
+            texts = (table[title][column] if title in table else "-" for title in titles)
+            return [name, *(text.removeprefix("at least ") for text in texts)]
+
+        def rows(column: int) -> list[list[str]]:
+            return [row(name, table, column) for name, table in tables.items()]
+
+        without = row(ORIGINAL, next(iter(tables.values())), 0)
+        expected = transposed(["rule", *titles], [without, *rows(2)])
+        limits = transposed(["rule", *titles], rows(3))
+        return [
+            first,
+            ("For new people, expected", *expected),
+            ("For new people, at most (accuracy: at least)", *limits),
+        ]
 
     def notes(self) -> list[str]:
-        """The choice, what is not feasible, and which rules were made from other people."""
+        """The choice, groups left out, what is not feasible, and rules made from other people."""
         others = [] if self.given is None else [n for n in self.given if n not in self.outlooks]
         untried = [n for n in REPAIRS if self.given is None and n not in list(self.offers)]
         many = SENTENCES["untried"].format(methods=", ".join(untried), most=MOST_PROGRAMS)
         return [
             *([self.said] if self.said else []),
+            *left_out_notes(self.left_out),
             *self.not_made.values(),
             *([many] if untried else []),
             *(SENTENCES["unseen_others"].format(rule=name) for name in others),
         ]
-
-
-def outlook_tables(outlooks: Mapping[str, Unseen]) -> Iterator[tuple[str, list[str], Any]]:
-    """What rules do to people not seen, side by side; and what happens to them without."""
-    if not outlooks:
-        return
-    tables = {
-        name: {row[0]: row for row in outlook.table()[1]} for name, outlook in outlooks.items()
-    }
-    numbers = [title for title in OUTLOOKS.values() if any(title in t for t in tables.values())]
-
-    def shown(column: int) -> list[list[str]]:
-        return [
-            [
-                name,
-                *(
-                    table[n][column].removeprefix("at least ") if n in table else "-"
-                    for n in numbers
-                ),
-            ]
-            for name, table in tables.items()
-        ]
-
-    nothing = [ORIGINAL, *shown(1)[0][1:]]
-    for title, column in (("expected", 3), ("at most (accuracy: at least)", 4)):
-        first = [nothing] if column == 3 else []
-        yield f"For new people, {title}", *transposed(["rule", *numbers], [*first, *shown(column)])
 
 
 @asks(
@@ -374,7 +344,8 @@ def compare(
     Parameters
     ----------
     tally : Tally, or data
-        What the rules would be applied to; data they were not made from say more.
+        What the rules would be applied to; data they were not made from say more.  Groups that
+        the question does not compare are left out of all numbers, and named in a note.
     rules : {name: Rule} or several rules, optional
         Rules without names are called by their method.
     cost, threshold, tolerance, remakes, ...
@@ -389,12 +360,9 @@ def compare(
     Returns
     -------
     Comparison
-        Per rule: cost and selection rate of each group, how far costs differ, how far FPR or FNR
-        at the threshold differ, the largest calibration gap, accuracy, the share of people handed
-        over (the numbers before it are about the others), the share of people changed, mean and
-        largest change, the share whose score is randomized, the share of decisions
-        changed, and the Gini coefficient of the change within a group, the paper's measure of who
-        bears it.
+        Per rule: cost and selection rate of each group, how far groups differ, the largest
+        calibration gap, accuracy (of the people who are not handed over), and what the rule does to
+        people, as in :class:`isocost.judging.offers.Changes`.
 
     Examples
     --------

@@ -43,16 +43,12 @@ class FrontierPoint:
 
     Attributes
     ----------
-    tolerance, feasible
-        The request, and whether it is feasible.
     disparity : float
         How far the costs differ then (for "reconcile": the equalized odds difference).
-    costs : {group: float}
-        The cost of each group.
     accuracy, calibration_gap : float
         Of everybody, and the largest of a group.
     changed, mean_change, by_coin, decisions : float
-        Share of people changed, mean change, share decided by a coin, share of decisions changed.
+        As in :class:`isocost.judging.offers.Changes`.
     share : float
         The share of people handed over; what is above is about the others.
     information : float
@@ -199,7 +195,8 @@ def frontier(
     check_word("minimize", minimize, get_args(Minimize))
     step = f"use {setting('points', 21)}, the default"
     points = check_whole("points", points, 2, 10_000, step)
-    fitted_groups(tally, question.min_group)
+    groups = fitted_groups(tally, question.min_group)
+    tally, question = tally.select(groups), question.among(groups)
     repair = REPAIRS[method]
     now = audit(tally, question=question.but(confidence=None))
     if repair.defers:
@@ -249,15 +246,7 @@ def _point(tally: Tally, repair: Repair, question: Question, **options: Any) -> 
 
 def _measured(tally: Tally, rule: Rule, question: Question, hard: bool) -> FrontierPoint:
     one = compared(tally, rule, question)
-    return FrontierPoint(
-        tolerance=question.tolerance,
-        feasible=True,
-        disparity=one.audit.equalized_odds_difference if hard else one.audit.disparity.difference,
-        costs={group: m.cost for group, m in one.audit.groups.items()},
-        accuracy=one.audit.overall.accuracy,
-        calibration_gap=one.gap,
-        changed=one.changes.changed,
-        mean_change=one.changes.mean_change,
-        by_coin=one.changes.by_coin,
-        decisions=one.changes.decisions,
-    )
+    numbers, costs = one.numbers(), {group: m.cost for group, m in one.audit.groups.items()}
+    numbers["disparity"] = numbers["equalized_odds_difference" if hard else "cost_difference"]
+    chosen: Any = {name: numbers[name] for name in NUMBERS}
+    return FrontierPoint(question.tolerance, True, costs=costs, **chosen)

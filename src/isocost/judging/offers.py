@@ -10,12 +10,11 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from isocost.checks import finite_or_none
 from isocost.errors import (
     DataError,
     DeferralWarning,
@@ -27,11 +26,12 @@ from isocost.errors import (
     UsageError,
     spoken,
 )
-from isocost.groups import Group, to_json
+from isocost.groups import Group
 from isocost.judging.audit import Audit, audit
 from isocost.judging.unseen import REMAKES, Report, Unseen, unseen
-from isocost.measures.feasibility import Feasibility, fitted_groups
-from isocost.measures.rates import require_all_decided
+from isocost.measures.feasibility import Feasibility, compared_groups, fitted_groups, reach_of
+from isocost.measures.rates import base_rate, require_all_decided
+from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question
 from isocost.repairs.base import SAME, doubt_of, doubt_text
 from isocost.repairs.hand_over import FEWEST_DECIDED, Deferral
@@ -41,7 +41,7 @@ from isocost.result import Record
 from isocost.rules import Promise, Rule, moved_bins
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.typing import Bools, Floats
+from isocost.typing import Floats
 from isocost.verdict.judgement import SLACK
 from isocost.verdict.sentences import SENTENCES, fill, plain
 
@@ -54,7 +54,7 @@ MOST_PROGRAMS = 30
 
 @dataclass(frozen=True)
 class Changes(Record):
-    """What a rule does to people, on average over the coin.
+    """Effects of a rule on people, on average over the coin.
 
     Attributes
     ----------
@@ -97,8 +97,22 @@ def changes(tally: Tally, rule: Rule, threshold: float, group: int | None = None
     (0.5194, 0.3835)
     """
     groups = range(len(tally.groups)) if group is None else [group]
-    outcomes = [one for index in groups for one in _outcomes(tally, rule, threshold, index)]
-    weight, distance, by_coin, flipped = map(np.concatenate, zip(*outcomes, strict=True))
+    first, cells = tally.grid.first_bin(threshold), tally.cells
+    scores, parts = cells.wh / cells.w, []
+    for portion in (one for index in groups for one in rule.portions(tally, index)):
+        mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
+        above = cells.bin[portion.cells] >= first
+        if portion.row is None or portion.row.defers:
+            after = above
+        elif portion.row.action == "set":
+            after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
+        else:
+            after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
+        flipped = (after != above) & (weight > 0)
+        # NaN for people who are handed over.
+        distance = np.abs(portion.after(mean) - mean)
+        parts.append((weight, distance, portion.by_coin, flipped))
+    weight, distance, by_coin, flipped = map(np.concatenate, zip(*parts, strict=True))
     share = weight / weight.sum()
     handed = np.isnan(distance)
     distance = np.where(handed, 0.0, distance)
@@ -112,28 +126,6 @@ def changes(tally: Tally, rule: Rule, threshold: float, group: int | None = None
         gini=gini(distance, share),
         handed_over=float(share[handed].sum()),
     )
-
-
-def _outcomes(
-    tally: Tally, rule: Rule, threshold: float, group: int
-) -> Iterator[tuple[Floats, Floats, Bools, Bools]]:
-    """Weight, distance moved, whether by a coin, and whether decided otherwise, per cell.
-
-    The distance is NaN for people who are handed over.
-    """
-    first, cells = tally.grid.first_bin(threshold), tally.cells
-    scores = cells.wh / cells.w
-    for portion in rule.portions(tally, group):
-        mean, weight = scores[portion.cells], cells.w[portion.cells] * portion.share
-        above = cells.bin[portion.cells] >= first
-        if portion.row is None or portion.row.defers:
-            after = above
-        elif portion.row.action == "set":
-            after = np.full(len(mean), portion.after(mean[:1]) >= threshold)
-        else:
-            after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
-        flipped = (after != above) & (weight > 0)
-        yield weight, np.abs(portion.after(mean) - mean), portion.by_coin, flipped
 
 
 def gini(values: Floats, weights: Floats) -> float:
@@ -157,18 +149,14 @@ def gini(values: Floats, weights: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One rule, or the original scores.
+class Compared(Record):
+    """One rule, or the original scores, and the groups that the question compares.
 
-    Attributes
-    ----------
-    audit : Audit
-        What holds after the rule, on average over the coin.
-    changes : Changes
-        What it does to everybody.
-    by_group : {group: Changes}
-        What it does to each group.
+    ``audit`` is about the scores after the rule, on average over the coin; ``changes`` is what it
+    does to everybody, ``by_group`` to each group.
     """
+
+    written = ("*_of_groups", "*_of_all", "changes", "by_group")
 
     audit: Audit
     changes: Changes
@@ -176,8 +164,8 @@ class Compared:
 
     @property
     def gap(self) -> float:
-        """The largest calibration gap of a group that is compared (ten bins)."""
-        return max(self.audit.groups[group].calibration_gap for group in self.audit.compared)
+        """The largest calibration gap of a group (ten bins)."""
+        return max(numbers.calibration_gap for numbers in self.audit.groups.values())
 
     @property
     def largest_gini(self) -> float:
@@ -186,7 +174,7 @@ class Compared:
         return max(known, default=math.nan)
 
     def numbers(self) -> dict[str, float]:
-        """How far groups differ, and what is done to people, by name."""
+        """Differences between groups and effects on people, by name."""
         return {
             "cost_difference": self.audit.disparity.difference,
             "equalized_odds_difference": self.audit.equalized_odds_difference,
@@ -196,33 +184,23 @@ class Compared:
             "largest_gini": self.largest_gini,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+    def _of_groups(self) -> dict[str, dict[Group, float]]:
+        names = {"costs": "cost", "selection_rates": "selection_rate"}
+        groups = self.audit.groups.items()
+        return {key: {g: one[name] for g, one in groups} for key, name in names.items()}
+
+    def _of_all(self) -> dict[str, float]:
         return {
-            "costs": [[to_json(g), finite_or_none(m.cost)] for g, m in self.audit.groups.items()],
-            "selection_rates": [
-                [to_json(g), m.selection_rate] for g, m in self.audit.groups.items()
-            ],
-            "disparity": finite_or_none(self.audit.disparity.difference),
+            "disparity": self.audit.disparity.difference,
             "calibration_gap": self.gap,
             "accuracy": self.audit.overall.accuracy,
-            "equalized_odds_difference": finite_or_none(self.audit.equalized_odds_difference),
-            "changes": self.changes.to_dict(),
-            "by_group": [[to_json(g), c.to_dict()] for g, c in self.by_group.items()],
+            "equalized_odds_difference": self.audit.equalized_odds_difference,
         }
 
 
 @dataclass(frozen=True)
 class Changed(Record):
-    """A group before and after a repair.
-
-    Attributes
-    ----------
-    before, after : {name: float}
-        Its numbers, as in an audit.
-    changes : Changes
-        What happens to its people.
-    """
+    """The numbers of a group before and after a repair, as in an audit, and what it changes."""
 
     before: Mapping[str, float]
     after: Mapping[str, float]
@@ -230,11 +208,14 @@ class Changed(Record):
 
 
 def compared(tally: Tally, rule: Rule, question: Question) -> Compared:
-    """What a rule does, on average over the coin."""
+    """The effect of a rule on the groups that the question compares, on average over the coin."""
+    groups = fitted_groups(tally, question.min_group)
+    tally, question = tally.select(groups), question.among(groups)
     after = rule.expected(tally)
     require_all_decided(after)
     return Compared(
-        audit=audit(after, question=question.but(confidence=None)),
+        # These groups are compared, however few of their people are left to decide about.
+        audit=audit(after, question=question.but(confidence=None, min_group=0)),
         changes=changes(tally, rule, question.threshold),
         by_group={
             group: changes(tally, rule, question.threshold, index)
@@ -390,7 +371,7 @@ class Offer(Record):
         return {name: value} if trial.rule is not None and trial.rule.rows else {}
 
     def but(self, **changes: Any) -> Offer:
-        """The same repair with other options, or with other fields of the question."""
+        """An offer of this repair with other options, or other fields of the question."""
         own = {option.name for option in self.repair.options}
         options = {name: value for name, value in changes.items() if name in own}
         others = {name: value for name, value in changes.items() if name not in own}
@@ -441,20 +422,25 @@ class Offer(Record):
     @cached_property
     def doubt(self) -> str:
         """The reason why the data do not support the repair, a key; "" if they do."""
-        rule, tolerance = self.rule, self.question.tolerance
-        if rule is None and self.repair.goal == "cost" and self.why_not != "data":
+        if self.rule is not None:
+            fitted = self.rule.fitted if self.rule.rows else ()
+        else:
             # What cannot be established is not called infeasible.
-            limit = {"cost": tolerance}
-            fitted = fitted_groups(self.tally, self.question.min_group)
-            promise = Promise(limit, limit, True, False)
-            return doubt_of(self.tally.select(fitted), promise, self.question)
-        if rule is None or not rule.rows:
+            known = self.repair.goal == "cost" and self.why_not != "data"
+            fitted = fitted_groups(self.tally, self.question.min_group) if known else ()
+        if not fitted:
             return ""
-        return doubt_of(self.tally.select(rule.fitted), rule.promise, self.question)
+        return doubt_of(self.tally.select(fitted), self._promise, self.question)
+
+    @property
+    def _promise(self) -> Promise:
+        """The promise of the rule; if it cannot be made, equal costs."""
+        limit = {"cost": self.question.tolerance}
+        return Promise(limit, limit, True, False) if self.rule is None else self.rule.promise
 
     @cached_property
     def compared(self) -> Compared:
-        """What the rule does to the people it is made from."""
+        """The effect of the rule on the people it is made from."""
         return compared(self.tally, self.made(), self.question)
 
     @property
@@ -471,14 +457,14 @@ class Offer(Record):
 
     @cached_property
     def unseen(self) -> Unseen | None:
-        """What the rule does to people not seen; None if there is none, or nothing to change."""
+        """The effect of the rule on people not seen; None without a rule that changes something."""
         if self.rule is None or not self.rule.rows:
             return None
         remakes = self.question.remakes
         if remakes is None:
             # Linear programs and many groups take long.
             most = REMAKES if self.rule.cost is not None else 30
-            remakes = max(LEAST_REMAKES, min(most, 8 * most // len(self.rule.groups)))
+            remakes = max(LEAST_REMAKES, min(most, 8 * most // len(self.rule.fitted)))
         asked = self.question.but(remakes=remakes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IsocostWarning)
@@ -496,13 +482,15 @@ class Offer(Record):
             return False
         if any(isinstance(one, DeferralWarning) for one in self._attempt.told):
             return True
-        now = audit(self.tally, question=self.question.but(confidence=None))
-        after, base_rate = self.compared.audit, now.overall.base_rate
-        same_for_all = max(base_rate, 1.0 - base_rate) - CLOSE
-        if after.overall.accuracy < same_for_all <= now.overall.accuracy:
+        now, question = self.tally.select(rule.fitted), self.question.among(rule.fitted)
+        both = (now, rule.expected(now))
+        pooled = (one.kinds(question.threshold).pooled() for one in both)
+        before, after = (float(MEASURES["accuracy"].of(sums)[0]) for sums in pooled)
+        positives = float(base_rate(now.totals.pooled())[0])
+        if after < max(positives, 1.0 - positives) - CLOSE <= before:
             return True
-        lost = set(after.feasibility.uninformative) - set(now.feasibility.uninformative)
-        return rule.promise.calibrated and bool(lost)
+        told, left = (reach_of(one, question).uninformative for one in both)
+        return rule.promise.calibrated and not set(left) <= set(told)
 
     @property
     def standing(self) -> str:
@@ -532,12 +520,8 @@ class Offer(Record):
         Raises :class:`isocost.NotAdvisedError`, or the error of the function that makes it.
         """
         if self.doubt:
-            rule = self.rule
-            limit = {"cost": self.question.tolerance}
-            promise = Promise(limit, limit) if rule is None else rule.promise
-            raise not_advised(
-                "must be supported by the data", doubt_text(self.doubt, promise), self.doubt
-            )
+            text = doubt_text(self.doubt, self._promise)
+            raise not_advised("must be supported by the data", text, self.doubt)
         return self.made(warn)
 
 
@@ -557,26 +541,25 @@ class Offers(Mapping[str, Offer]):
 
     def __init__(self, tally: Tally, question: Question, progress: Report | None = None) -> None:
         self.tally, self.question, self.progress = tally, question, progress
+        many = len(compared_groups(tally, question.min_group)) > MOST_PROGRAMS
+        self._listed = [n for n, one in REPAIRS.items() if one.goal == "cost" or not many]
         self._made: dict[str, Offer] = {}
 
     def __getitem__(self, name: str) -> Offer:
         if name not in self._made:
             if name not in REPAIRS:
                 raise KeyError(name)
-            listed = list(self)
-            place = listed.index(name) if name in listed else 0
-            share = self.progress and partial(_part_of, self.progress, place, len(listed))
-            self._made[name] = Offer(name, self.tally, self.question, progress=share)
+            place = self._listed.index(name) if name in self._listed else 0
+
+            def report(share: float, rows: int | None) -> None:
+                if self.progress is not None:
+                    self.progress((place + share) / len(self), rows)
+
+            self._made[name] = Offer(name, self.tally, self.question, progress=report)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        many = len(self.tally.groups) > MOST_PROGRAMS
-        return iter([n for n, repair in REPAIRS.items() if repair.goal == "cost" or not many])
+        return iter(self._listed)
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
-def _part_of(progress: Report, place: int, count: int, share: float, rows: int | None) -> None:
-    """Report the share of one of several tasks as that of all of them."""
-    progress((place + share) / count, rows)
+        return len(self._listed)

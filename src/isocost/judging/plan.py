@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,10 +12,9 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.checks import check_amount, check_confidence
 from isocost.costs import Cost
-from isocost.errors import DataError, IsocostWarning, Problem, UsageError
+from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, beside_groups, group_names, names_of
-from isocost.judging.population import Population
-from isocost.judging.unseen import Replicates, Report, Yardstick, safe_level
+from isocost.judging.unseen import Population, Replicates, Report, Yardstick, safe_level
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.derived import People
 from isocost.measures.feasibility import MIN_LABEL, large_groups
@@ -42,16 +40,10 @@ from isocost.verdict.judgement import CALIBRATED
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """The number of people that one group takes.
+    """The number of people in one group: ``rows`` are there.
 
-    Attributes
-    ----------
-    rows : float
-        How many there are.
-    difference : float
-        How many are needed to establish a difference of the size asked for.
-    calibration : float
-        How many are needed to rule out a calibration gap above the limit, if there is none.
+    ``difference`` are needed to establish a difference of the size asked for, ``calibration`` to
+    rule out a calibration gap above the limit, if there is none.
     """
 
     rows: float
@@ -59,20 +51,32 @@ class GroupPlan:
     calibration: float
 
 
+class _ByGroup(Result):
+    """A result with a row of numbers for each group."""
+
+    groups: Mapping[Group, Any]
+    columns: Mapping[str, Any]
+
+    def _numbers(self) -> dict[str, Any]:
+        """The columns of numbers."""
+        raise NotImplementedError
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        table = beside_groups(list(self.groups), self._numbers(), self.columns.get("group"))
+        return frame_of(table, backend or self.backend)
+
+
 @dataclass(frozen=True, repr=False)
-class Plan(Result):
+class Plan(_ByGroup):
     """The number of people that each group takes.
 
     Attributes
     ----------
     groups : {group: GroupPlan}
         What each group takes.
-    cost : Cost
-        What an error costs.
-    detect, limit : float
-        The difference in cost to be established, and the calibration gap to be ruled out.
-    confidence, power : float
-        Of the intervals, and how often the plan is to succeed if the difference is there.
+    cost, detect, limit, confidence, power
+        As asked for.
     columns, backend
         Those of the tally.
     """
@@ -89,11 +93,8 @@ class Plan(Result):
     columns: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
-        numbers = columns_from([asdict(one) for one in self.groups.values()])
-        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
-        return frame_of(table, backend or self.backend)
+    def _numbers(self) -> dict[str, Any]:
+        return columns_from([asdict(one) for one in self.groups.values()])
 
     def headline(self) -> str:
         """The purpose of the numbers, in a line."""
@@ -211,13 +212,14 @@ TIMES = tuple(2.0**power for power in range(-2, 9))
 
 
 @dataclass(frozen=True, repr=False)
-class RepairPlan(Result):
+class RepairPlan(_ByGroup):
     """The number of people that a repair needs to hold on new ones.
 
     Attributes
     ----------
     groups : {group: float}
         How many people of each group are needed; infinity if 256 times as many are not enough.
+        Groups that the rule was made without are not among them.
     now : {group: float}
         How many there are.
     times : array
@@ -245,11 +247,8 @@ class RepairPlan(Result):
     columns: Mapping[str, Any] = field(default_factory=dict)
     backend: str | None = None
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
-        numbers = {"rows": [*self.now.values()], "needed": [*map(float, self.groups.values())]}
-        table = beside_groups(list(self.groups), numbers, self.columns.get("group"))
-        return frame_of(table, backend or self.backend)
+    def _numbers(self) -> dict[str, Any]:
+        return {"rows": [*self.now.values()], "needed": [*map(float, self.groups.values())]}
 
     def headline(self) -> str:
         """The purpose of the numbers, in a line."""
@@ -324,16 +323,27 @@ def plan_repair(
         step = "make the rule again with withhold, coarsen, equalize_odds or reconcile"
         raise UsageError(Problem("rule", "must promise what it makes equal", "none", step))
     remade(rule, tally)
-    sizes = []
-    for size, true in _tried(tally, rule, question, progress):
+    yardstick = Yardstick.of(tally, rule, question)
+    made_from, base = tally.select(yardstick.made_from), yardstick.numbers(tally, rule)
+    population, random = Population(made_from), np.random.default_rng(question.seed)
+    remakes, sizes = question.remakes or 100, []
+    for step_number, size in enumerate(TIMES):
+        replicates = Replicates(yardstick, population, rule)
+        for index in range(remakes):
+            replicates.add(random, base, size)
+            if progress is not None:
+                progress((step_number + (index + 1) / remakes) / len(TIMES), None)
+        if len(replicates.true) < LEAST_REMAKES:
+            continue
+        # The last number is the difference in what the rule makes equal.
+        true = np.array(replicates.true)[:, -1]
         limit = float(np.quantile(true, safe_level(confidence, len(true))))
         sizes.append((size, float(true.mean()), limit))
         if limit <= within:
             break
     times, expected, limits = np.array(sizes).T
     enough = _crossing(times, limits, within)
-    rows = tally.totals.n.sum(axis=1)
-    now = {group: float(n) for group, n in zip(tally.groups, rows, strict=True)}
+    now = dict(zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True))
     needed = {
         group: math.ceil(n * enough) if math.isfinite(enough) else math.inf
         for group, n in now.items()
@@ -351,25 +361,6 @@ def check_within(within: Any, name: str = "within") -> float:
         must = "must be greater than 0: new people differ by chance, however many there are"
         raise UsageError(Problem(name, must, f"{within!r}", step))
     return checked
-
-
-def _tried(
-    tally: Tally, rule: Rule, question: Question, progress: Report | None
-) -> Iterator[tuple[float, Floats]]:
-    """Sizes, and the differences on the population after the rules of samples of that size."""
-    remakes, random = question.remakes or 100, np.random.default_rng(question.seed)
-    yardstick, population = Yardstick.of(tally, rule, question), Population(tally)
-    base = yardstick.numbers(tally, rule)
-    for step, times in enumerate(TIMES):
-        made = Replicates(yardstick, population, rule, remake=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IsocostWarning)
-            for index in range(remakes):
-                made.add(population.draw(random, times), base)
-                if progress is not None:
-                    progress((step + (index + 1) / remakes) / len(TIMES), None)
-        if len(made.true) >= LEAST_REMAKES:
-            yield times, np.array(made.true)[:, -1]
 
 
 def _crossing(times: Floats, limits: Floats, within: float) -> float:

@@ -13,39 +13,45 @@ F_b, T_b these two in replicate b:
 
 Where a rule makes groups equal, F and F_b are both 0 and what is left are the T_b themselves.
 
-The population is that of :mod:`isocost.judging.population`.  ``docs/unseen.md`` checks all of this
-by simulation.
+The population has the scores of the tally, but not its labels.  A score that occurs once has a
+share of positives of 0 or 1 in the tally: samples would find patterns again that are there by
+chance only, and every score would look miscalibrated.  So P(y = 1 | h) is the score h itself,
+unless the data show that scores are miscalibrated; then it is h plus the mean residual y - h of
+people with similar scores, shrunk as far as it may be chance.
+
+``docs/unseen.md`` checks all of this by simulation.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from isocost.cells import Sums
+from isocost.cells import Cells, Sums, add_up
 from isocost.costs import Cost
 from isocost.errors import IsocostError, IsocostWarning
 from isocost.groups import Group
-from isocost.judging.population import Population
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups, fitted_groups
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
-from isocost.repairs.base import share_changed, summary_of, titles_of
+from isocost.repairs.base import SAME, share_changed, summary_of, titles_of
 from isocost.repairs.composition import edges_of, question_of
 from isocost.repairs.table import remade
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import number_text
 from isocost.tallies import Tally, TallyLike
-from isocost.typing import Floats
+from isocost.typing import Floats, Ints
 from isocost.verdict.sentences import SENTENCES, number
+from isocost.verdict.wording import left_out_notes
 
 NUMBERS = {
     "cost_difference": "costs differ by",
@@ -63,16 +69,128 @@ GOAL = "goal"
 REMAKES = 200
 """Remakes of one rule, where nobody says how many."""
 
+CHANCE = 0.01
+"""Chance that scores of some group are taken for miscalibrated, though all are calibrated."""
+
 Report = Callable[[float, int | None], None]
 
 Gap = Callable[[Levels], float]
 
 
+class Population:
+    """The people that a tally speaks for: scores, and the chance of label 1 at each."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.grid, self.groups = tally.grid, tally.groups
+        self._parts = [_Part.of(tally, index) for index in range(len(tally.groups))]
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The population itself: each score has both labels, by their chances."""
+        return self._tally([(part.rows, part.rows * part.chance) for part in self._parts])
+
+    def draw(self, random: np.random.Generator, times: float = 1.0) -> Tally:
+        """A sample in which each group is ``times`` as large as in the tally."""
+        counts = []
+        for part in self._parts:
+            size = max(1, round(times * part.rows.sum()))
+            rows = random.multinomial(size, part.rows / part.rows.sum())
+            counts.append((rows.astype(float), random.binomial(rows, part.chance).astype(float)))
+        return self._tally(counts)
+
+    def _tally(self, counts: list[tuple[Floats, Floats]]) -> Tally:
+        parts = zip(self._parts, counts, strict=True)
+        # In the order of cells, so that they need not be merged.
+        columns = [
+            part.columns(index, label, rows - ones if label == 0 else ones)
+            for index, (part, (rows, ones)) in enumerate(parts)
+            for label in (0, 1)
+        ]
+        cells = Cells(*map(np.concatenate, zip(*columns, strict=True)))
+        return Tally(self.grid, self.groups, cells)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One group of a population, by bins.
+
+    Rows with weights count as fewer equal ones, (sum w)^2 / sum w^2, each of weight
+    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.
+    """
+
+    bin: Ints
+    rows: Floats
+    weight: Floats
+    score: Floats
+    square: Floats
+    chance: Floats
+
+    @classmethod
+    def of(cls, tally: Tally, group: int) -> _Part:
+        cells = tally.cells.take(tally.cells.of_group(group))
+        bins, index = np.unique(cells.bin, return_inverse=True)
+        w, wy, w2, wh, wh2 = (
+            add_up(index, values, len(bins))
+            for values in (cells.w, cells.w * cells.label, cells.w2, cells.wh, cells.wh2)
+        )
+        score = np.clip(wh / w, 0.0, 1.0)
+        # All groups together are taken for miscalibrated by chance no more often than one alone.
+        chance = chances(score, w, wy, w2, CHANCE / len(tally.groups))
+        return cls(bins, w**2 / w2, w2 / w, score, wh2 / w, chance)
+
+    def columns(self, group: int, label: int, rows: Floats) -> tuple[Any, ...]:
+        """The columns of the cells with so many rows in each bin, without empty ones."""
+        used = rows > 0
+        rows, weight = rows[used], self.weight[used]
+        w, ones = rows * weight, np.ones(len(rows), dtype=np.intp)
+        sums = (rows, w, w * weight, w * self.score[used], w * self.square[used])
+        return (group * ones, label * ones, self.bin[used], *sums)
+
+
+def chances(score: Floats, w: Floats, wy: Floats, w2: Floats, mistaken: float = CHANCE) -> Floats:
+    """The chance of label 1 at each score of a group, from low scores to high.
+
+    The group is cut into J parts.  If scores are calibrated, D = sum of w (y - h) over a part has
+    variance V = sum of w^2 h (1 - h), about the same for each part, and the sum of D^2 / V is about
+    chi-squared with J degrees of freedom.  If it is no larger than that allows, the chance is the
+    score; by chance it is larger in a share ``mistaken`` of all cases.  Otherwise the chance is
+    h + (1 - J / sum of D^2 / V) D / W, with W the weight of the part: the estimate of James and
+    Stein.
+
+    Examples
+    --------
+    >>> score, rows = np.array([0.2, 0.6]), np.array([100.0, 100.0])
+    >>> chances(score, rows, np.array([22.0, 57.0]), rows)
+    array([0.2, 0.6])
+    >>> chances(score, rows, np.array([50.0, 85.0]), rows).round(2)
+    array([0.49, 0.84])
+    """
+    from scipy.special import chdtri
+
+    noise = w2 * np.maximum(score * (1.0 - score), 1e-6)
+    positives = float((noise * (w / w2) ** 2).sum())
+    # Fewer parts if the number of positives in one had a variance so small that it is not normal.
+    parts = int(np.clip(positives / 4.0, 1, 10))
+    middle = (np.cumsum(noise) - noise / 2.0) / noise.sum()
+    block = np.minimum((middle * parts).astype(np.intp), parts - 1)
+    total, off, noise = (add_up(block, values, parts) for values in (w, wy - w * score, noise))
+    used = total > 0
+    size, known = float((off[used] ** 2 / noise[used]).sum()), int(used.sum())
+    if size <= chdtri(known, mistaken):
+        return score
+    mean = off[used] / total[used] * (1.0 - known / size)
+    return np.asarray(np.clip(score + mean[(np.cumsum(used) - 1)[block]], 0.0, 1.0))
+
+
 @dataclass(frozen=True)
 class Yardstick:
-    """Groups and question that a rule is measured by, and the question that it answers itself."""
+    """Groups and question that a rule is measured by, and the question that it answers itself.
+
+    The groups are those that the question compares, among those that the rule was made from.
+    """
 
     groups: tuple[Group, ...]
+    made_from: tuple[Group, ...]
     question: Question
     equal: tuple[str, ...]
     own: Question
@@ -80,17 +198,19 @@ class Yardstick:
     @classmethod
     def of(cls, tally: Tally, rule: Rule, question: Question) -> Yardstick:
         """The yardstick of a rule that was made from this tally."""
-        some = [group for group in tally.groups if group in rule.fitted] or tally.groups
+        some = tuple(group for group in tally.groups if group in rule.fitted) or tally.groups
         groups = compared_groups(tally.select(some), question.min_group)
-        return cls(groups, question, tuple(rule.promise.equal), question.but(**question_of(rule)))
+        own = question.but(**question_of(rule))
+        equal = tuple(rule.promise.equal)
+        return cls(groups, some, question.among(groups), equal, own.among(groups))
 
     def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
         """The numbers of a rule, or of the original scores.
 
         The last is the largest difference in what the rule is to make equal.
         """
+        tally = tally.select(self.groups)
         after = tally if rule is None else rule.expected(tally)
-        own = [i for i, group in enumerate(after.groups) if group in self.groups]
         kinds = after.kinds(self.question.threshold)
         # What the rule makes equal is measured as the rule has it, whatever is asked besides.
         same = self.question.threshold == self.own.threshold
@@ -101,14 +221,16 @@ class Yardstick:
                 values = group_costs(after.totals, after.groups, cost)
             else:
                 values = MEASURES[name].of(people)
-            return float(np.ptp(values[own]))
+            return float(np.ptp(values))
 
         goals = (difference(name, self.own.cost, own_kinds) for name in self.equal)
         return np.array(
             [
                 difference("cost", self.question.cost, kinds),
                 max(difference(name, self.question.cost, kinds) for name in ("fpr", "fnr")),
-                max(gap(levels_of(after, index)) for index in own) if gap else math.nan,
+                max(gap(levels_of(after, i)) for i in range(len(after.groups)))
+                if gap
+                else math.nan,
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
                 after.share_handed_over,
@@ -159,14 +281,15 @@ class Unseen(Result):
         The largest difference in what the rule makes equal; NaN if it promises nothing.
     rule : Rule
         The rule.
-    people : float
-        How many people it was made from.
-    kept_apart : float or None
-        How many people it was measured on, if they were kept apart.
+    people, kept_apart : float
+        How many people of the groups compared it was made from, and measured on if others were
+        kept apart.
     remakes, infeasible : int
         Number of times that the rule was made again, and that it could not be made as asked.
     confidence : float
         Of the limits.
+    left_out : {group: float}
+        The groups that are not compared and their numbers of people; no number is about them.
     """
 
     format = "isocost-unseen"
@@ -186,6 +309,7 @@ class Unseen(Result):
     remakes: int
     infeasible: int
     confidence: float
+    left_out: Mapping[Group, float] = field(default_factory=dict)
     backend: str | None = None
 
     @property
@@ -208,9 +332,13 @@ class Unseen(Result):
         return f"For new people; fitted on {self.people:,.0f}; {how}"
 
     def notes(self) -> list[str]:
-        """Sentences on remakes that failed, and on a rule that is not expected to help."""
-        notes = [SENTENCES["unseen_infeasible"].format(**vars(self))] if self.infeasible else []
-        return notes if self.better else [*notes, self.doubt + "."]
+        """Sentences on groups left out, failed remakes, and a rule that is not expected to help."""
+        failed = SENTENCES["unseen_infeasible"].format(**vars(self))
+        return [
+            *left_out_notes(self.left_out),
+            *([failed] if self.infeasible else []),
+            *([] if self.better else [f"{self.doubt}."]),
+        ]
 
     @property
     def doubt(self) -> str:
@@ -234,11 +362,14 @@ class Unseen(Result):
             one: Outlook = getattr(self, name)
             least = "at least " if name == "accuracy" else ""
             style = ".2%" if name in ("changed", "handed_over") else ".4f"
-            texts = [
+            before, *after = (
                 number_text(value, style)
                 for value in (one.unrepaired, one.fitted, one.expected, one.limit)
-            ]
-            rows.append([title, *texts[:3], least + texts[3]])
+            )
+            if name == "calibration_gap" and self.kept_apart is None and one.unrepaired < SAME:
+                # The population is calibrated by assumption: that is no finding.
+                before = "-"
+            rows.append([title, before, *after[:2], least + after[2]])
         return ["", "no repair", "fitted", "expected", "at most"], rows
 
 
@@ -283,12 +414,6 @@ def unseen(
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
-    Returns
-    -------
-    Unseen
-        ``cost_difference``, ``rate_difference``, ``calibration_gap``, ``accuracy``, ``changed`` and
-        ``handed_over``, each with ``fitted``, ``expected``, ``limit`` and ``unrepaired``.
-
     Notes
     -----
     Where the rule cannot be made as asked in a replicate, because its goal is out of reach, it is
@@ -296,9 +421,9 @@ def unseen(
     though it was within reach for the people seen.  ``infeasible`` counts these replicates.
     Those in which it cannot be made at all are left out.
 
-    Groups too small to be compared, with fewer than 30 people or 5 of a label, are repaired
-    but not among the differences, as in an audit.  Neither are groups that the rule was made
-    without, ``rule.groups`` that are not in ``rule.fitted``.
+    All numbers are about the groups that the question compares, ``min_group`` people and five of
+    each label, among those that the rule was made from (``rule.fitted``); ``left_out`` has the
+    others.
 
     Examples
     --------
@@ -311,31 +436,28 @@ def unseen(
     >>> u.cost_difference.limit > 0.06
     True
     """
-    remakes = question.remakes or REMAKES
     yardstick = Yardstick.of(tally, rule, question)
+    left_out = left_out_of(tally, yardstick.groups)
     if holdout is None:
         remade(rule, tally)
-        measured = tally
+        measured = tally.select(yardstick.made_from)
     else:
-        measured = holdout = cast("Tally", holdout)
-        known = fitted_groups(holdout.select(g for g in holdout.groups if g in yardstick.groups))
-        yardstick = replace(yardstick, groups=known)
-    population, random = Population(measured), np.random.default_rng(question.seed)
+        apart = cast("Tally", holdout)
+        known = fitted_groups(apart.select(g for g in apart.groups if g in yardstick.groups))
+        yardstick, measured = replace(yardstick, groups=known), apart.select(known)
     fitted = yardstick.numbers(tally, rule)
-    base = fitted if holdout is None else yardstick.numbers(holdout, rule)
-    untouched = yardstick.numbers(measured, None)
-    steps = Replicates(yardstick, population, rule, holdout is None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IsocostWarning)
-        for index in range(remakes):
-            steps.add(population.draw(random), base)
-            if progress is not None:
-                progress((index + 1) / remakes, None)
-    expected, limit = steps.summary(base, question.level)
-    alone = steps.unrepaired(untouched)
+    base = fitted if holdout is None else yardstick.numbers(measured, rule)
+    remakes, random = question.remakes or REMAKES, np.random.default_rng(question.seed)
+    replicates = Replicates(yardstick, Population(measured), rule, remake=holdout is None)
+    for index in range(remakes):
+        replicates.add(random, base)
+        if progress is not None:
+            progress((index + 1) / remakes, None)
+    expected, limit = replicates.summary(base, question.level)
+    alone = replicates.unrepaired(yardstick.numbers(measured, None))
     if holdout is not None:
         # Measured, and not estimated; only the gap is known to be too high.
-        expected, alone = (yardstick.numbers(holdout, r, gap_debiased) for r in (rule, None))
+        expected, alone = (yardstick.numbers(measured, r, gap_debiased) for r in (rule, None))
         limit = np.where(_UPPER, np.maximum(limit, expected), np.minimum(limit, expected))
     estimates = {
         name: Outlook(*(float(values[i]) for values in (fitted, expected, limit, alone)))
@@ -344,11 +466,12 @@ def unseen(
     return Unseen(
         **estimates,
         rule=rule,
-        people=tally.n,
-        kept_apart=None if holdout is None else holdout.n,
+        people=tally.select(yardstick.groups).n,
+        kept_apart=None if holdout is None else measured.n,
         remakes=remakes,
-        infeasible=steps.infeasible,
+        infeasible=replicates.infeasible,
         confidence=question.level,
+        left_out=left_out,
         backend=tally.backend,
     )
 
@@ -366,46 +489,44 @@ class Replicates:
     """The numbers of the rules made from samples, on the sample and on the population."""
 
     def __init__(
-        self, yardstick: Yardstick, population: Population, rule: Rule, remake: bool
+        self, yardstick: Yardstick, population: Population, rule: Rule, remake: bool = True
     ) -> None:
-        self.yardstick, self.population = yardstick, population
-        self.rule, self.remake = rule, remake
+        self.yardstick, self.population, self.remake = yardstick, population, remake
+        self.rule = replace(rule, cost=rule.cost and rule.cost.among(population.groups))
         self.infeasible = 0
         self.seen: list[Floats] = []
         self.true: list[Floats] = []
         self.alone: list[Floats] = []
 
-    def add(self, sample: Tally, base: Floats) -> None:
-        """One more sample."""
-        rule, as_asked = self._made(sample)
-        if rule is None:
-            return
-        try:
-            seen = self.yardstick.numbers(sample, rule)
-            alone = self.yardstick.numbers(sample, None, gap=None)
-        except IsocostError:
-            return
+    def add(self, random: np.random.Generator, base: Floats, times: float = 1.0) -> None:
+        """Draw one more sample, ``times`` as large as the tally, and make the rule from it."""
+        sample = self.population.draw(random, times)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IsocostWarning)
+            try:
+                rule, as_asked = self._made(sample) if self.remake else (self.rule, True)
+                if rule is None:
+                    return
+                seen = self.yardstick.numbers(sample, rule)
+                alone = self.yardstick.numbers(sample, None, gap=None)
+            except IsocostError:
+                return
         # A rule that falls short is off by all that is measured, and not by more than it shows.
         self.seen.append(seen if as_asked else base)
         self.true.append(self.yardstick.numbers(self.population.tally, rule))
         self.alone.append(alone)
 
     def _made(self, sample: Tally) -> tuple[Rule | None, bool]:
-        """The rule from this sample, and whether it could be made as asked."""
-        if not self.remake:
-            return self.rule, True
+        """The rule from this sample, None if of other groups; and whether it is made as asked."""
         settings = self.rule.settings
         try:
             made = remade(self.rule, sample)
         except IsocostError:
             self.infeasible += 1
             if settings.get("infeasible") != "raise":
-                return None, False
+                raise
             closest = replace(self.rule, settings={**settings, "infeasible": "closest"})
-            try:
-                return remade(closest, sample), False
-            except IsocostError:
-                return None, False
+            return remade(closest, sample), False
         # True if the rule comes as close as possible to what was asked, and no closer.
         short, own = (one.promise.equal != one.promise.asked for one in (made, self.rule))
         as_asked = made.fitted == self.rule.fitted and (own or not short)
@@ -418,22 +539,18 @@ class Replicates:
             return np.full(len(base), np.nan), np.full(len(base), np.nan)
         true, off = np.array(self.true), np.array(self.true) - np.array(self.seen)
         expected = np.clip(base + off.mean(axis=0), 0.0, _MOST)
-        expected[_GAP] = self._gap(base, true.mean(axis=0))
+        # The gap is that on the population: on the people seen it is mostly chance.  What a rule
+        # adds to the gap of the scores, or takes from it, is in proportion to the share of people
+        # it changes, which is known for this rule.
+        before = self.yardstick.numbers(self.population.tally, None)[_GAP]
+        mean = true.mean(axis=0)
+        ratio = base[_CHANGED] / mean[_CHANGED] if mean[_CHANGED] > 0 else 1.0
+        expected[_GAP] = np.clip(before + (mean[_GAP] - before) * ratio, 0.0, 1.0)
         level = safe_level(confidence, len(true))
         low, high = (np.quantile(off, q, axis=0) for q in (1.0 - level, level))
         limit = np.clip(base + np.where(_UPPER, high, low), 0.0, _MOST)
         limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], level)))
         return expected, np.where(_UPPER, np.maximum(limit, expected), limit)
-
-    def _gap(self, base: Floats, true: Floats) -> float:
-        """The expected gap, by that on the population: on the people seen it is mostly chance.
-
-        What a rule adds to the gap of the scores, or takes from it, is in proportion to the share
-        of people it changes, which is known for this rule.
-        """
-        before = self.yardstick.numbers(self.population.tally, None)[_GAP]
-        ratio = base[_CHANGED] / true[_CHANGED] if true[_CHANGED] > 0 else 1.0
-        return float(np.clip(before + (true[_GAP] - before) * ratio, 0.0, 1.0))
 
     def unrepaired(self, untouched: Floats) -> Floats:
         """The numbers of the original scores for new people."""
@@ -463,3 +580,9 @@ def safe_level(confidence: float, replicates: int) -> float:
 def is_made_from(rule: Rule, tally: Tally) -> bool:
     """True if a rule was made from this tally, as far as its summary tells."""
     return bool(rule.made_from.get("groups") == summary_of(tally)["groups"])
+
+
+def left_out_of(tally: Tally, groups: Collection[Group]) -> dict[Group, float]:
+    """Numbers of people in all but these groups."""
+    rows = zip(tally.groups, tally.totals.n.sum(axis=1), strict=True)
+    return {group: float(n) for group, n in rows if group not in groups}

@@ -1,16 +1,33 @@
-"""Watching a rule after deployment: periods, alarms and notes."""
+"""Watching a rule after deployment: claims that it makes, and the evidence against them.
+
+Claims are about differences of means of independent rows with values x in [0, 1], of which each
+period brings n more.  For D = sum_s k_s E[x_s] over streams s, and the claim that D is at most d
+in every period,
+
+    E = exp( sum_t  L_t (D_t - d) - sum_s psi(L_t |k_s| / n_st) sum_i (x_i - m_s)^2 ),
+    psi(l) = -log(1 - l) - l,
+
+is at most 1 on average at any time at which one may choose to look (Fan, Grama and Liu 2015;
+Waudby-Smith and Ramdas 2024), for any mean m_s and weight L_t known before the scores of the
+period.  So E reaches 1/a with a chance of at most a, ever: no correction for looking often, no
+normal approximation.  A claim is tested with the mean of many such E, for several sizes of an
+effect and for every period j in which it may have begun (with weights 1 / (j (j + 1))), so that a
+drift after a long quiet time is still found.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
+from itertools import combinations
 from operator import itemgetter
 from typing import Any, Unpack
 
 import numpy as np
 
+from isocost.cells import KINDS, SUMS, Sums
 from isocost.checks import (
     as_number,
     check_confidence,
@@ -19,21 +36,19 @@ from isocost.checks import (
     check_tolerance,
     short,
 )
-from isocost.costs import CostLike, as_cost
+from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
-from isocost.judging.evidence import (
-    HANDED_OVER,
-    WATCHABLE,
-    Claim,
-    Evidence,
-    History,
-    claims_of,
-    evidence,
-)
 from isocost.measures.intervals import Estimates, Interval
 from isocost.measures.rates import disparity, require_all_decided
-from isocost.measures.table import MEASURES, OVERALL, Measure, chosen_measures
+from isocost.measures.table import (
+    BIAS,
+    MEASURES,
+    OVERALL,
+    Measure,
+    chosen_measures,
+    cost_row,
+)
 from isocost.question import DEFAULT
 from isocost.repairs.composition import merged
 from isocost.result import Record, Result
@@ -47,9 +62,323 @@ from isocost.tallies import (
     check_no_keywords,
     column_names,
 )
+from isocost.typing import Floats
 
 MOST_LISTED = 5
 """The largest number of groups, and of periods, that a note lists."""
+
+EFFECTS = 0.005 * 2.0 ** np.arange(7)
+"""Distances of the truth beyond the limit; evidence grows fastest near the right one."""
+
+BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
+"""Scores are compared with labels in each of these, besides all together; tenths are edges."""
+
+WHOLE = (0.0, 1.0)
+
+HANDED_OVER = "handed_over"
+"""The kind of a claim about the share of people without a score."""
+
+WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_linear))
+"""Numbers that a stream of rows can be made of: it needs squares of what a row adds."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows with values x in [0, 1], per period: how many, sum x, sum x^2; and their factor k.
+
+    Weighted rows stand for their effective number (Kish), which makes the evidence approximate.
+    """
+
+    k: float
+    n: Floats
+    total: Floats
+    square: Floats
+
+    @classmethod
+    def of(cls, k: float, w: Floats, w2: Floats, wx: Floats, wx2: Floats) -> Stream:
+        """From the sums of w, w^2, w x and w x^2 of each period."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Without weights the quotient is exactly 1.
+            shrink = np.where(w2 > 0, w / w2, 0.0)
+        return cls(k, w * shrink, wx * shrink, wx2 * shrink)
+
+    def before(self) -> tuple[Floats, Floats]:
+        """Mean and variance as known before each period: 1/2 and 1/4 at first."""
+        columns = (self.n, self.total, self.square)
+        n, total, square = (np.cumsum(values) - values for values in columns)
+        mean = (0.5 + total) / (1.0 + n)
+        spread = square - 2.0 * mean * total + mean**2 * n
+        return mean, (0.25 + np.maximum(spread, 0.0)) / (1.0 + n)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence about D = constant + the means of some streams, after each period.
+
+    ``estimate`` and ``running`` are D in each period and in all periods so far, NaN where a stream
+    has no rows; ``weight`` and ``price`` (periods, effects) are L_t and what is subtracted for
+    chance; ``limits`` are the smallest and largest possible D.
+    """
+
+    streams: tuple[Stream, ...]
+    constant: float
+    estimate: Floats
+    running: Floats
+    weight: Floats
+    price: Floats
+    limits: Interval
+
+    def against(self, limit: float, sign: float = 1.0) -> Floats:
+        """The logarithm of the evidence, after each period, that sign D is not always <= limit."""
+        path, earlier = self._paths(limit, sign)
+        starts = np.arange(1.0, len(path) + 1.0)
+        weights = -np.log(starts * (starts + 1.0))
+        begun = path + np.logaddexp.accumulate(weights[:, None] - earlier, axis=0)
+        not_begun = -np.log(starts + 1.0)
+        return np.logaddexp(_log_mean(begun), not_begun)
+
+    def beginning(self, limit: float, sign: float, now: int) -> int:
+        """The period with which the evidence after period ``now`` most likely began."""
+        path, earlier = self._paths(limit, sign)
+        return int(np.argmax(_log_mean(path[now] - earlier[: now + 1])))
+
+    def mean_since(self, since: int) -> float:
+        """D over a period and all after it."""
+        parts = ((s.k, s.total[since:].sum(), s.n[since:].sum()) for s in self.streams)
+        return self.constant + float(sum(k * total / n for k, total, n in parts))
+
+    def interval(self, error: float, now: int) -> Interval:
+        """The interval of D after period ``now``, if it has been the same in all periods.
+
+        The intervals after all periods hold it together with a chance of at least 1 - error.  They
+        invert the test of :meth:`against`, so there is an alarm where a limit is outside.  If D is
+        shown to have changed, the two bounds cross: it was at or below the first in one period, and
+        at or above the second in another.
+        """
+        above, below = (sign * self.at_least(error / 2.0, sign, now) for sign in (1.0, -1.0))
+        return min(above, below), max(above, below)
+
+    def at_least(self, error: float, sign: float, now: int) -> float:
+        """A bound that sign D was above in some period up to ``now``."""
+        columns = ("estimate", "running", "weight", "price")
+        so_far = replace(self, **{name: getattr(self, name)[: now + 1] for name in columns})
+        low, high = sorted(sign * end for end in self.limits)
+        # To about 1e-7.
+        for _ in range(24):
+            middle = (low + high) / 2.0
+            if so_far.against(middle, sign)[-1] >= -np.log(error):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _paths(self, limit: float, sign: float) -> tuple[Floats, Floats]:
+        """The sums of gains after each period and before it, for each effect."""
+        distance = np.nan_to_num(sign * self.estimate - limit)
+        gains = self.weight * distance[:, None] - self.price
+        path = np.cumsum(gains, axis=0)
+        return path, np.vstack([np.zeros((1, path.shape[1])), path[:-1]])
+
+
+def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
+    """The evidence about D = constant + sum_s k_s E[x_s].
+
+    Examples
+    --------
+    >>> ones = np.ones(3)
+    >>> coins = Stream(1.0, 1000 * ones, 600 * ones, 600 * ones)
+    >>> result = evidence([coins], constant=-0.5)
+    >>> result.against(0.0).round(1).tolist()
+    [13.0, 29.0, 45.0]
+    >>> low, high = result.interval(0.05, now=2)
+    >>> f"{low:.3f} to {high:.3f}"
+    '0.067 to 0.133'
+    """
+    known = np.all([stream.n > 0 for stream in streams], axis=0)
+    estimate, running = np.full((2, len(known)), constant)
+    variance = np.zeros(len(known))
+    boldest = np.full(len(known), np.inf)
+    for stream in streams:
+        n = np.where(known, stream.n, 1.0)
+        estimate += stream.k * stream.total / n
+        so_far = np.cumsum(stream.n)
+        running += stream.k * np.cumsum(stream.total) / np.where(so_far > 0, so_far, np.nan)
+        variance += stream.k**2 * stream.before()[1] / n
+        # psi has a pole at 1.
+        boldest = np.minimum(boldest, 0.5 * n / abs(stream.k))
+    weight = np.minimum(EFFECTS / variance[:, None], boldest[:, None]) * known[:, None]
+    price = np.zeros_like(weight)
+    for stream in streams:
+        step = weight * abs(stream.k) / np.where(known, stream.n, 1.0)[:, None]
+        mean, _ = stream.before()
+        spread = stream.square - 2.0 * mean * stream.total + mean**2 * stream.n
+        price += (-np.log1p(-step) - step) * np.maximum(spread, 0.0)[:, None]
+    low = constant + sum(min(stream.k, 0.0) for stream in streams)
+    high = constant + sum(max(stream.k, 0.0) for stream in streams)
+    estimate = np.where(known, estimate, np.nan)
+    return Evidence(tuple(streams), constant, estimate, running, weight, price, (low, high))
+
+
+def _log_mean(values: Floats) -> Floats:
+    """The logarithm of the mean of exp(values) over the last dimension."""
+    top: Floats = values.max(axis=-1)
+    mean: Floats = np.exp(values - top[..., None]).mean(axis=-1)
+    return top + np.log(mean)
+
+
+@dataclass(frozen=True)
+class Claim(Record):
+    """A statement that must hold in every period.
+
+    Attributes
+    ----------
+    kind : str
+        "cost", the name of a rate, "calibration", or "handed_over".
+    groups : tuple
+        Two groups whose numbers must not differ by more than the limit; one for calibration, for a
+        floor and for the share handed over; none for a floor of everybody.
+    band : (low, high) or None
+        The scores that calibration is about; None for all.
+    limit : float
+        The largest difference that is allowed, or the floor if ``is_floor``.
+    error : float
+        The probability of a false alarm that this claim may use.
+    promised : float
+        The share handed over that was promised.
+    """
+
+    written = ("kind", "groups", "band", "limit")
+
+    kind: str
+    groups: tuple[Group, ...]
+    band: tuple[float, float] | None
+    limit: float
+    error: float
+    is_floor: bool = False
+    promised: float = 0.0
+
+
+class History:
+    """The sums of all periods, per group and kind of people: of all scores, and of each band."""
+
+    def __init__(
+        self, tallies: Sequence[Tally], groups: Sequence[Group], threshold: float, cost: Cost | None
+    ) -> None:
+        self.groups = list(groups)
+        self.cost = cost
+        self.bands = {band: self._stacked(tallies, band, threshold) for band in (WHOLE, *BANDS)}
+        self.all = self.bands[WHOLE]
+        # Rows, sum w and sum w^2 of people handed over, per period and group.
+        self.handed = np.array(
+            [[tally.handed_over.get(g, (0.0,) * 3) for g in self.groups] for tally in tallies]
+        )
+
+    def _stacked(
+        self, tallies: Sequence[Tally], band: tuple[float, float], threshold: float
+    ) -> Sums:
+        """Sums of scores in a band, as arrays (periods, groups, 4); zeros for groups that lack.
+
+        Groups of a period that are not watched do not count.
+        """
+        shape = (len(tallies), len(self.groups), len(KINDS))
+        full = {name: np.zeros(shape) for name in SUMS}
+        for period, tally in enumerate(tallies):
+            first, last = (tally.grid.first_bin(end, "band") for end in band)
+            inside = (tally.cells.bin >= first) & (tally.cells.bin < last)
+            cells, cut = tally.cells.take(inside), tally.grid.first_bin(threshold, "threshold")
+            sums = cells.kinds(len(tally.groups), cut)
+            known = [i for i, group in enumerate(tally.groups) if group in self.groups]
+            indices = [self.groups.index(tally.groups[i]) for i in known]
+            for name, values in full.items():
+                values[period, indices] = getattr(sums, name)[known]
+        return Sums(**full)
+
+    def streams(self, claim: Claim) -> tuple[list[Stream], float]:
+        """The rows that a claim is about, and the constant to add."""
+        if claim.kind == "calibration":
+            group = self.groups.index(claim.groups[0])
+            return [_stream(BIAS, self.bands[claim.band or WHOLE].at(group))], BIAS.limits[0]
+        if claim.kind == HANDED_OVER:
+            # People handed over count 1 and the others 0.
+            group = self.groups.index(claim.groups[0])
+            decided, (_, w, w2) = self.all.at(group), self.handed[:, group].T
+            total, squares = w + decided.w.sum(axis=-1), w2 + decided.w2.sum(axis=-1)
+            return [Stream.of(1.0, total, squares, w, w)], -claim.promised
+        if claim.is_floor:
+            whole = self.all.pooled().at(0)
+            sums = self.all.at(self.groups.index(claim.groups[0])) if claim.groups else whole
+            # How far the rate lies below its floor.
+            return [_stream(MEASURES[claim.kind], sums, -1.0)], claim.limit
+        one, other = (self._number(claim.kind, group) for group in claim.groups)
+        return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
+
+    def _number(self, kind: str, group: Group) -> list[Stream]:
+        """A cost or rate of one group, up to a constant that all groups share."""
+        sums = self.all.at(self.groups.index(group))
+        if kind != "cost":
+            return [_stream(MEASURES[kind], sums)]
+        assert self.cost is not None
+        fp, fn = self.cost.amounts(group)
+        if self.cost.by_base_rate:
+            return [_stream(cost_row(fp, fn), sums)]
+        factors = {"generalized_fpr": fp, "generalized_fnr": fn}
+        return [_stream(MEASURES[name], sums, k) for name, k in factors.items() if k > 0]
+
+
+def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
+    """The rows that a measure is the mean of, per period, moved from its limits to [0, 1]."""
+    low, high = measure.limits
+    w = w2 = wx = wx2 = np.zeros(len(sums.w))
+    for index, kind in enumerate(KINDS):
+        if kind in measure.over:
+            a, b, _ = measure.adds.get(kind, (0.0, 0.0, 0.0))
+            a, b = (a - low) / (high - low), b / (high - low)
+            own, wh, wh2 = (getattr(sums, name)[:, index] for name in ("w", "wh", "wh2"))
+            w, w2 = w + own, w2 + sums.w2[:, index]
+            wx = wx + a * own + b * wh
+            wx2 = wx2 + a * a * own + 2.0 * a * b * wh + b * b * wh2
+    return Stream.of(k * (high - low), w, w2, wx, wx2)
+
+
+def claims_of(
+    groups: Sequence[Group],
+    limits: Mapping[str, float],
+    calibration_margin: float | None,
+    error: float,
+    floors: Mapping[str, float] | None = None,
+    handed_over: Mapping[Group, tuple[float, float]] | None = None,
+) -> list[Claim]:
+    """All claims about what must be equal within limits, about floors, and about calibration.
+
+    ``handed_over`` has the share of each group that was promised, and how far it may differ.
+
+    The chance of a false alarm is divided among them (Bonferroni): half goes to what must be
+    equal and to floors, a quarter each to calibration of all scores and by band.
+    """
+    pairs = [(kind, pair) for kind in limits for pair in combinations(groups, 2)]
+    least = [
+        (name.removeprefix(OVERALL), whose, limit)
+        for name, limit in (floors or {}).items()
+        for whose in ([()] if name.startswith(OVERALL) else [(group,) for group in groups])
+    ]
+    handed = [(group, x) for group, x in (handed_over or {}).items() if group in groups]
+    count = max(len(pairs) + len(least) + len(handed), 1)
+    share = error * (1.0 if calibration_margin is None else 0.5) / count
+    claims = [Claim(kind, pair, None, limits[kind], share) for kind, pair in pairs]
+    claims += [Claim(kind, whose, None, limit, share, True) for kind, whose, limit in least]
+    claims += [
+        Claim(HANDED_OVER, (group,), None, limit, share, promised=promised)
+        for group, (promised, limit) in handed
+    ]
+    if calibration_margin is None:
+        return claims
+    share = error * (0.25 if claims else 0.5) / len(groups)
+    bands = [(None, share), *((band, share / len(BANDS)) for band in BANDS)]
+    return claims + [
+        Claim("calibration", (group,), band, calibration_margin, own)
+        for group in groups
+        for band, own in bands
+    ]
 
 
 @dataclass(frozen=True)
@@ -58,10 +387,6 @@ class Period(Record):
 
     Attributes
     ----------
-    name : str
-        What the period is called.
-    rows : float
-        How many rows it has.
     difference, running : float
         The largest difference between two groups of what must be equal, in this period and in all
         periods so far; NaN where it is not known.
@@ -121,36 +446,30 @@ class Alarm(Record):
     at_least: float
 
     def __str__(self) -> str:
-        names = list(names_of(self.claim.groups).values())
-        allowed = f"{self.claim.limit:.4g} is allowed"
-        bound = f"{abs(self.at_least):.4f} or more in some period"
-        if self.claim.kind == "calibration":
-            band = self.claim.band
-            where = "" if band is None else f" from {band[0]:g} to {band[1]:g}"
+        claim, names = self.claim, list(names_of(self.claim.groups).values())
+        bound = f"{abs(self.at_least):.4f} or more in some period; {claim.limit:.4g} is allowed"
+        if claim.kind == "calibration":
+            where = "" if claim.band is None else " from {:g} to {:g}".format(*claim.band)
             way = "too low" if self.estimate > 0 else "too high"
-            return (
-                f"The scores{where} of {names[0]} are {way} since {self.since}: by "
-                f"{abs(self.estimate):.4f} ({bound}; {allowed}). Shown in {self.period}."
-            )
-        if self.claim.kind == HANDED_OVER:
+            what = f"The scores{where} of {names[0]} are {way}"
+            size = f"by {abs(self.estimate):.4f} ({bound})"
+        elif claim.kind == HANDED_OVER:
             way = "More" if self.estimate > 0 else "Fewer"
-            return (
-                f"{way} of {names[0]} are handed over than promised since {self.since}: "
-                f"{self.claim.promised + self.estimate:.2%} instead of {self.claim.promised:.2%} "
-                f"(off by {bound}; {allowed}). Shown in {self.period}."
-            )
-        if self.claim.is_floor:
+            what = f"{way} of {names[0]} are handed over than promised"
+            now, promised = claim.promised + self.estimate, claim.promised
+            size = f"{now:.2%} instead of {promised:.2%} (off by {bound})"
+        elif claim.is_floor:
             whose = f" of {names[0]}" if names else " of everybody"
-            return (
-                f"The {MEASURES[self.claim.kind].title}{whose} is too low since {self.since}: "
+            what = f"The {MEASURES[claim.kind].title}{whose} is too low"
+            size = (
                 f"{self.estimate:.4f} ({self.at_least:.4f} or less in some period; at least "
-                f"{self.claim.limit:.4g} is promised). Shown in {self.period}."
+                f"{claim.limit:.4g} is promised)"
             )
-        what = "The costs" if self.claim.kind == "cost" else MEASURES[self.claim.kind].title
-        return (
-            f"{what} of {names[0]} and {names[1]} differ since {self.since}: "
-            f"by {self.estimate:.4f} ({bound}; {allowed}). Shown in {self.period}."
-        )
+        else:
+            title = "The costs" if claim.kind == "cost" else MEASURES[claim.kind].title
+            what = f"{title} of {names[0]} and {names[1]} differ"
+            size = f"by {self.estimate:.4f} ({bound})"
+        return f"{what} since {self.since}: {size}. Shown in {self.period}."
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,8 +478,6 @@ class Watch(Result):
 
     Attributes
     ----------
-    periods : tuple of Period
-        In order.
     alarms : tuple of Alarm
         The violated claims, in the order they were detected.
     notes : tuple of str
@@ -219,9 +536,7 @@ class Watch(Result):
     def records(self) -> list[dict[str, Any]]:
         """A row for each period.
 
-        It has the name, rows, ``difference`` in the period and ``running`` in all so far with
-        ``low`` and ``high``, ``calibration``, the claims that are ``broken``, and how far groups
-        differ in each measure that was chosen.
+        As in :class:`Period`; ``low`` and ``high`` are the ends of its interval.
         """
         return [
             {
@@ -328,14 +643,10 @@ def watch(
         Measures whose largest difference between groups is shown for each period, as for
         :func:`isocost.audit`; for information, not tested.
 
-    Returns
-    -------
-    Watch
-
     Notes
     -----
     Claims are tested by evidence that may be checked after every period, for any number of
-    periods; see :mod:`isocost.judging.evidence`.  Rows must be independent: somebody who comes
+    periods; see :mod:`isocost.judging.watch`.  Rows must be independent: somebody who comes
     back in many periods counts too often.  Labels that are known only for some, such as loans that
     were granted, say nothing about the others.  With weights the evidence is approximate.
 
@@ -389,14 +700,12 @@ in some period; 0.06 is allowed). Shown in period 2.
     tracks = [(claim, evidence(*history.streams(claim))) for claim in claims]
     limited = [pair for pair in tracks if math.isfinite(pair[0].limit)]
     alarms = sorted(
-        chain.from_iterable(_alarms(claim, track, names) for claim, track in limited),
+        (alarm for claim, track in limited for alarm in _alarms(claim, track, names)),
         key=itemgetter(0),
     )
+    measured_at = partial(_differences, groups=groups, threshold=threshold, measures=shown)
     return Watch(
-        periods=tuple(
-            replace(one, measures=_differences(tally, groups, threshold, shown))
-            for one, tally in zip(_reported(names, periods, tracks, alarms), periods, strict=True)
-        ),
+        periods=tuple(_reported(names, periods, tracks, alarms, measured_at)),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
             *read,
@@ -560,28 +869,25 @@ def _check_groups(rule: Rule, tallies: Sequence[Tally]) -> None:
         raise DataError(Problem("tallies", must, got, step))
 
 
-def _alarms(claim: Claim, track: Evidence, names: list[str]) -> list[tuple[int, Alarm]]:
-    """When a claim breaks, in each direction in which it can."""
-    alarms = []
-    error = claim.error / len(claim.signs)
-    for sign in claim.signs:
-        loud = track.against(claim.allowed, sign) >= -math.log(error)
+def _alarms(claim: Claim, track: Evidence, names: list[str]) -> Iterator[tuple[int, Alarm]]:
+    """Alarms of a claim in each direction in which it can break, and when they come."""
+    # Below a floor there is one direction; two have an equal part of the error each.
+    allowed, signs = (0.0, (1.0,)) if claim.is_floor else (claim.limit, (1.0, -1.0))
+    error = claim.error / len(signs)
+    for sign in signs:
+        loud = track.against(allowed, sign) >= -math.log(error)
         if not loud.any():
             continue
         when = int(np.argmax(loud))
-        since = track.beginning(claim.allowed, sign, when)
-        bound = track.at_least(error, sign, when)
-        estimate = track.mean_since(since)
-        if claim.is_floor:
-            rates = (claim.limit - estimate, claim.limit - bound)
-            alarms.append((when, Alarm(claim, names[when], names[since], *rates)))
-            continue
+        since = track.beginning(allowed, sign, when)
+        estimate, bound = track.mean_since(since), track.at_least(error, sign, when)
         shown = replace(claim, groups=claim.groups if sign > 0 else claim.groups[::-1])
         # The difference of two groups is stated as positive, the bias of scores with its sign.
         factor = sign if len(claim.groups) > 1 else 1.0
-        alarm = Alarm(shown, names[when], names[since], factor * estimate, factor * sign * bound)
-        alarms.append((when, alarm))
-    return alarms
+        numbers = (factor * estimate, factor * sign * bound)
+        if claim.is_floor:
+            numbers = (claim.limit - estimate, claim.limit - bound)
+        yield when, Alarm(shown, names[when], names[since], *numbers)
 
 
 def _reported(
@@ -589,31 +895,26 @@ def _reported(
     tallies: list[Tally],
     tracks: list[tuple[Claim, Evidence]],
     alarms: Sequence[tuple[int, Alarm]],
-) -> tuple[Period, ...]:
+    measured: Callable[[Tally], Mapping[str, float]],
+) -> Iterator[Period]:
     pairs = [(c, e) for c, e in tracks if len(c.groups) > 1]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
-    periods = []
     for now, (name, tally) in enumerate(zip(names, tallies, strict=True)):
         claim, widest = max(
             pairs, key=lambda pair: np.nan_to_num(abs(pair[1].running[now]), nan=-1)
         )
         low, high = widest.interval(claim.error, now)
-        if widest.running[now] < 0:
-            low, high = -high, -low
-        broken = dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= now)
-        periods.append(
-            Period(
-                name=name,
-                rows=tally.n,
-                difference=_largest(e.estimate[now] for _, e in pairs),
-                running=abs(float(widest.running[now])),
-                interval=(low, high),
-                calibration=_largest(e.estimate[now] for e in means),
-                broken=tuple(broken),
-                handed_over=tally.share_handed_over,
-            )
+        yield Period(
+            name=name,
+            rows=tally.n,
+            difference=_largest(e.estimate[now] for _, e in pairs),
+            running=abs(float(widest.running[now])),
+            interval=(-high, -low) if widest.running[now] < 0 else (low, high),
+            calibration=_largest(e.estimate[now] for e in means),
+            broken=tuple(dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= now)),
+            measures=measured(tally),
+            handed_over=tally.share_handed_over,
         )
-    return tuple(periods)
 
 
 def _largest(values: Iterable[float]) -> float:

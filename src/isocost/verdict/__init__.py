@@ -1,1 +1,1 @@
-"""What the numbers of an audit mean."""
+"""The meaning of the numbers of an audit."""

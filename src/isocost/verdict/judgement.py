@@ -42,6 +42,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
             ("unknown", "groups", "<=", 1),
             ("no", "gap_low", ">", CALIBRATED),
             ("unknown", "gap_high", ">", UNKNOWN),
+            ("unknown", "gap", ">", CALIBRATED),
         ),
         "yes",
     ),
@@ -90,7 +91,7 @@ REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(Record):
-    """The numbers that a verdict rests on; without intervals, bounds are the numbers themselves.
+    """The numbers that a verdict rests on; without intervals, bounds of costs are the costs.
 
     Attributes
     ----------
@@ -98,6 +99,9 @@ class Findings(Record):
         How many groups are large enough to be compared.
     gap_low, gap_high : float
         The calibration gap that some group has at least, and the largest that cannot be ruled out.
+    gap : float
+        Without intervals, the largest calibration gap as measured.  It is biased upwards, so one
+        within the limit passes, and a larger one may be chance.
     difference, difference_low : float
         The largest difference between two groups, and the lower end of its interval.
     tolerance : float
@@ -114,6 +118,7 @@ class Findings(Record):
     groups: int
     gap_low: float = 0.0
     gap_high: float = math.nan
+    gap: float = math.nan
     difference: float = 0.0
     difference_low: float = 0.0
     tolerance: float = 0.0
@@ -127,14 +132,15 @@ class Findings(Record):
 
 @dataclass(frozen=True)
 class Verdict(Record):
-    """What the data say, in codes.
+    """The answers that the data give, in codes.
 
     Attributes
     ----------
     enough : bool
         Whether at least two groups are large enough to be compared.
     calibrated : {"yes", "no", "unknown"}
-        Whether each group's scores mean what they say, to within 0.02.
+        Whether each group's scores mean what they say, to within 0.02; never "no" without
+        intervals, because chance alone makes gaps larger.
     differs : bool
         Whether the costs, as measured, differ by more than the tolerance.
     established : bool

@@ -95,15 +95,15 @@ SENTENCES = {
         "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
         "they are off by {gap} on average, and beyond chance by at least {floor}."
     ),
-    "off_group_measured": (
-        "{group}: scores are {mean_score} on average, and {base_rate} {positive}. At a given score "
-        "they are off by {gap} on average."
-    ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
     "calibrated_unknown": (
         "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
         "little data to rule out {gap} for {group}."
+    ),
+    "calibrated_measured": (
+        "At a given score, the scores of {group} are off by {gap} on average; without intervals it "
+        "is not known whether that is more than chance."
     ),
     "calibrated_yes": ("No group’s scores were found to be miscalibrated by more than {limit}."),
     "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
@@ -199,6 +199,7 @@ SENTENCES = {
         "in {what} by {expected} with it, and by {unrepaired} without"
     ),
     "doubt_unseen_next": "gather more data ({plan_repair} tells how much)",
+    "left_out": "Not compared, and not counted in these numbers: {groups}.",
     "unseen_infeasible": (
         "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
         "close as possible."
@@ -385,7 +386,7 @@ CAUTIONS = (
 
 
 def way(name: str) -> str:
-    """What a sentence points to, as it is called where the sentence is read."""
+    """A function or command that a sentence points to, as the reader calls it."""
     python, shell = WAYS[name]
     return spoken(python, shell if isinstance(shell, str) else command_text(*shell))
 
@@ -436,7 +437,7 @@ CLEAR = 0.03
 
 @dataclass(frozen=True)
 class Figures:
-    """How the numbers of an audit are written: the same everywhere, and so that groups differ.
+    """The form in which numbers of an audit are written, so that groups differ in it.
 
     Attributes
     ----------
@@ -473,7 +474,7 @@ class Figures:
         return percent(value, self.decimals)
 
     def plain(self, value: float) -> str:
-        """The same as a plain number."""
+        """A score or a share, as a plain number."""
         return number(value, self.decimals + 2)
 
     def cost(self, value: float) -> str:
@@ -489,7 +490,7 @@ class Figures:
         return f"{self.points(value)} points" if self.of_scores else self.cost(value)
 
     def bare(self, value: float) -> str:
-        """The same without its unit, which follows with another number."""
+        """A difference without its unit, which follows with another number."""
         return self.points(value) if self.of_scores else self.cost(value)
 
     def tolerance(self, value: float) -> str:
@@ -509,7 +510,7 @@ MOST_DECIMALS = 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What people, outcome and score are called in sentences.
+    """Words for people, outcome and score in sentences.
 
     Parameters
     ----------
@@ -557,7 +558,7 @@ class Vocabulary:
 
 
 OUTCOME = "turned out positive / turned out negative"
-"""What is said of people as long as nobody says what the outcome is."""
+"""Default wording when no outcome is named."""
 
 _AUXILIARY = r"(was|were|are|is|had|have|has|will|would|can|could|did|do)"
 

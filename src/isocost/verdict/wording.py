@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isocost.checks import short
@@ -33,7 +32,6 @@ from isocost.verdict.sentences import (
     fill,
     joined,
     percent,
-    plain,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said about an audit."""
+    """The verdict on an audit in words."""
 
     headline: Sentence
     next: Sentence
@@ -99,6 +97,7 @@ def statement(
     --------
     >>> import isocost as ic
     >>> from isocost.examples import compas
+    >>> from isocost.verdict.sentences import plain
     >>> words = Vocabulary("defendants", "reoffended", "risk")
     >>> print(plain(statement(ic.audit(compas(), "fpr"), vocabulary=words).headline))
     Defendants who did not reoffend were given an average risk of 45\u00a0% if African-American, \
@@ -116,15 +115,10 @@ def statement(
     )
 
 
-def told(audit: Audit) -> str:
-    """The whole statement as text, a sentence per line."""
-    said = statement(audit)
-    lines = (plain(one) for one in (said.headline, said.next, *said.details))
-    return "\n".join([*lines, *map(str, said.notes)])
-
-
 def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
-    """How to plan, and how to repair by each method, with the settings of the audit.
+    """Calls that plan, and that repair by each method, with the settings of the audit.
+
+    With ``data``, the files that were read, they are commands of a shell.
 
     Examples
     --------
@@ -135,52 +129,45 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
-    difference, question = audit.disparity.difference, audit.question
+    difference, cost, question = audit.disparity.difference, audit.cost, audit.question
     # What was seen is what one would like to know about; of few people it says nothing.
-    detect = f"{difference:.2g}" if audit.verdict.enough and 0 < difference < 1 else "0.05"
-    sure = question.changed("confidence", "replicates", "remakes", "seed", "min_group")
-    at, within = question.changed("threshold"), question.changed("tolerance")
-    if data is None or audit.cost.is_per_group:
-        cost = "cost" if audit.cost.is_per_group else f'"{audit.cost}"'
-
-        def call(function: str, *paid: str, **more: Any) -> str:
-            named = (f"{name}={value!r}" for name, value in more.items())
-            return f"ic.{function}({', '.join(['tally', *paid, *named])})"
-
-        return {
-            "plan": call("plan", cost, detect=float(detect)),
-            "withhold": call("withhold", cost, **within, **sure),
-            "coarsen": call("coarsen", cost, **within, **at, **sure),
-            "coarsen_decisions": call(
-                "coarsen", cost, **within, **at, **sure, allow_decision_changes=True
-            ),
-            "reconcile": call("reconcile", **at, **sure),
-            "odds": call("equalize_odds", **at, **sure),
-        }
-    make = partial(audit.tally.reading.command, bins=audit.tally.bins)
-    asked = ["--cost", str(audit.cost)]
-
-    def fitting(method: str, *more: str, **fields: Any) -> Command:
-        words = [
-            word
-            for name, value in (fields | at | sure).items()
-            # There is no option for no intervals.
-            if value is not None
-            for word in (f"--{name.replace('_', '-')}", f"{value:.12g}")
-        ]
-        output = ("-o", f"{method}.json")
-        return make("fit", data, "--method", method, *asked, *words, *more, *output)
-
-    return {
-        "plan": make("plan", data, *asked, "--detect", detect),
-        "plan_repair": make("plan", data, *asked, "--method", "withhold"),
-        "recalibrate": make("recalibrate", data, "-o", "recalibrate.json"),
-        "withhold": fitting("withhold", **within),
-        "coarsen": fitting("coarsen", **within),
-        "coarsen_decisions": fitting("coarsen", "--allow-decision-changes", **within),
-        "reconcile": fitting("reconcile"),
-        "odds": fitting("odds"),
+    known = audit.verdict.enough and 0 < difference < 1
+    rates = question.changed(
+        "threshold", "confidence", "replicates", "remakes", "seed", "min_group"
+    )
+    costs = question.changed("tolerance") | rates
+    made: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "plan": ("plan", "", {"detect": float(f"{difference:.2g}") if known else 0.05}),
+        "withhold": ("fit", "withhold", costs),
+        "coarsen": ("fit", "coarsen", costs),
+        "coarsen_decisions": ("fit", "coarsen", costs | {"allow_decision_changes": True}),
+        "reconcile": ("fit", "reconcile", rates),
+        "odds": ("fit", "odds", rates),
     }
+
+    def call(name: str, method: str, options: Mapping[str, Any]) -> str:
+        function = {"odds": "equalize_odds"}.get(method, method or name)
+        words = ["tally"]
+        if method not in ("reconcile", "odds"):
+            words.append("cost" if cost.is_per_group else f'"{cost}"')
+        words += [f"{option}={value!r}" for option, value in options.items()]
+        return f"ic.{function}({', '.join(words)})"
+
+    def line(name: str, method: str, options: Mapping[str, Any]) -> Command:
+        words = ["--method", method] if method else []
+        words += ["--cost", str(cost)] if name != "recalibrate" else []
+        for option, value in options.items():
+            # There is no option for no intervals.
+            if value is not None:
+                words.append(f"--{option.replace('_', '-')}")
+                words += [] if value is True else [f"{value:.12g}"]
+        words += ["-o", f"{method or name}.json"] if name != "plan" else []
+        return audit.tally.reading.command(name, data or (), *words, bins=audit.tally.bins)
+
+    if data is None or cost.is_per_group:
+        return {key: call(*one) for key, one in made.items()}
+    made |= {"plan_repair": ("plan", "withhold", {}), "recalibrate": ("recalibrate", "", {})}
+    return {key: line(*one) for key, one in made.items()}
 
 
 Fields = dict[str, Any]
@@ -224,25 +211,24 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     costs = {group: audit.groups[group].cost for group in audit.compared}
     required = reach.required_cost + tolerance
     costly = [names[group] for group, cost in reach.costs.items() if cost > required]
-    excess = (findings.excess, findings.excess_low, findings.excess_high)
     ceiling, short = reach.ceiling(blocked), reach.smallest_tolerance - tolerance
     fields: Fields = {
         **vocabulary.fields(),
         **extremes(audit.cost.kind, figures, (names[d.highest], costs[d.highest]),
-               (names[d.lowest], costs[d.lowest])),
+                   (names[d.lowest], costs[d.lowest])),
         "count": str(len(audit.compared)),
         "tolerance": figures.tolerance(tolerance),
         "is_near": tolerance > 0,
-        "candidates": _listed([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
+        "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
         "shares": _shares(reach, names),
-        "off": _listed([names[group] for group in _miscalibrated(audit)]),
+        "off": few_names([names[group] for group in audit.miscalibrated]),
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
         "highest_cost": figures.cost(costs[d.highest]),
         "more_data": more_data(audit),
-        "costly": _listed(costly),
+        "costly": few_names(costly),
         "smallest": figures.enough(reach.smallest_tolerance),
         "required": figures.cost(required),
         "decisions": "",
@@ -257,29 +243,26 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "min_group": f"{audit.question.min_group:,}",
         "min_label": str(MIN_LABEL),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
-        **_span(audit, figures),
+        "span_low": figures.bare(audit.cost_interval[0]),
+        "span_high": figures.difference(audit.cost_interval[1]),
     }  # fmt: skip
-    for name, value in zip(("excess", "excess_low", "excess_high"), excess, strict=True):
-        fields[name] = figures.difference(value + tolerance)
+    for name in ("excess", "excess_low", "excess_high"):
+        fields[name] = figures.difference(getattr(findings, name) + tolerance)
     if audit.advised.reason in ("infeasible", "unreachable") and is_offered(audit, "reconcile"):
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
-    off = _miscalibrated(audit)
-    if len(off) == 1:
-        fields.update(_means(audit, off[0], figures))
+    if len(audit.miscalibrated) == 1:
+        fields |= _means(audit, audit.miscalibrated[0], figures)
     return fields
 
 
 def figures_of(audit: Audit) -> Figures:
-    """How the numbers of an audit are written."""
+    """The form in which the numbers of an audit are written."""
     return Figures.of((audit.groups[g].cost for g in audit.compared), audit.cost.kind)
 
 
 def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
-    m = audit.groups[group]
-    return {
-        "mean_score": figures.percent(m.mean_score),
-        "base_rate": figures.percent(m.base_rate),
-    }
+    numbers = audit.groups[group]
+    return {name: figures.percent(numbers[name]) for name in ("mean_score", "base_rate")}
 
 
 def is_offered(audit: Audit, name: str) -> bool:
@@ -290,13 +273,7 @@ def is_offered(audit: Audit, name: str) -> bool:
     return not offer.doubt and not offer.uninformative
 
 
-def miscalibrated_names(audit: Audit) -> Sentence:
-    """The names of the groups that are shown to be miscalibrated."""
-    names = shown_names(audit.groups)
-    return _listed([Name(names[group]) for group in _miscalibrated(audit)])
-
-
-def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
+def few_names(names: Sequence[Name], last: str = " and ") -> Sentence:
     """The names of a few groups; of more, how many they are."""
     if len(names) > FEW:
         some = "any_of" if last == SENTENCES["or"] else "several"
@@ -304,17 +281,19 @@ def _listed(names: Sequence[Name], last: str = " and ") -> Sentence:
     return joined(names, last)
 
 
-def _miscalibrated(audit: Audit) -> list[Group]:
-    """The groups that are shown to be off, the worst first."""
-    floors = {group: audit.gap_floor(group) for group in audit.examined}
-    off = [group for group in floors if floors[group] > CALIBRATED]
-    return sorted(off, key=lambda group: -floors[group])
-
-
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict = audit.advised
+    verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
     if verdict.reason == "uncalibrated":
-        yield from _calibration(audit, names, fields)
+        for group in off[:FEW]:
+            own = {
+                "group": names[group],
+                "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
+                "floor": f"{figures.points(audit.gap_floor(group))} points",
+                **_means(audit, group, figures),
+            }
+            yield fill(SENTENCES["off_group"], **{**fields, **own})
+        if len(off) > FEW:
+            yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
     for name in DETAILS[verdict.reason]:
         if name == "calibrated":
             yield _calibrated(audit, names, fields)
@@ -329,38 +308,9 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
             yield fill(SENTENCES[name], **fields)
 
 
-def _calibration(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    off, figures = _miscalibrated(audit), figures_of(audit)
-    kind = "off_group" if audit.verdict.findings.intervals else "off_group_measured"
-    for group in off[:FEW]:
-        own = {
-            "group": names[group],
-            "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
-            "floor": f"{figures.points(audit.gap_floor(group))} points",
-            **_means(audit, group, figures),
-        }
-        yield fill(SENTENCES[kind], **{**fields, **own})
-    if len(off) > FEW:
-        yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
-
-
-def _span(audit: Audit, figures: Figures) -> dict[str, str]:
-    """The interval that decides whether costs differ: of two groups signed, of more the largest."""
-    if audit.intervals is None:
-        low = high = audit.disparity.difference
-    elif len(audit.compared) == 2:
-        low, high = audit.intervals.differences["cost"]
-    else:
-        low, high = audit.intervals.disparities["cost"]
-    return {"span_low": figures.bare(low), "span_high": figures.difference(high)}
-
-
 def more_data(audit: Audit) -> str:
-    """How much more data would settle whether costs differ."""
-    difference = audit.disparity.difference
-    low = audit.intervals.disparities["cost"][0] if audit.intervals else difference
-    if audit.intervals and len(audit.compared) == 2:
-        low = audit.intervals.differences["cost"][0]
+    """The sentence on how much more data would settle whether costs differ."""
+    difference, (low, _) = audit.disparity.difference, audit.cost_interval
     if not (difference > 0 and low < difference):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
@@ -395,6 +345,16 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
         more = str(len(reach.changed) - len(changed))
         shares.append(fill(SENTENCES["share_of_more"], count=more))
     return joined(shares)
+
+
+def left_out_notes(left_out: Mapping[Group, float]) -> list[str]:
+    """The sentence that names groups without numbers and how many people they have, if any."""
+    names = shown_names(left_out)
+    each = [
+        f"{names[group]} ({n:,.0f} {'person' if n == 1 else 'people'})"
+        for group, n in left_out.items()
+    ]
+    return [SENTENCES["left_out"].format(groups=listing(each, FEW))] if each else []
 
 
 def guess_note(reading: Reading, groups: Iterable[Group]) -> Note | None:
@@ -440,7 +400,13 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
         key = "way_out" if possible else "way_out_scores"
         yield Note(key, {**fields, "exactly": "".join(map(round_up, possible.values()))})
     if verdict.act:
-        yield from _withheld(audit, names)
+        spans = {} if audit.intervals is None else audit.intervals.alpha
+        most = sorted(reach.changed, key=lambda group: -reach.alpha[group])[:FEW]
+        for group in (group for group in most if group in spans):
+            low, high = spans[group]
+            ends = {"low": percent(low), "high": percent(high), "level": fields["level"]}
+            share = "advice_share" if high <= 1 else "advice_share_open"
+            yield Note(share, {"group": names[group], **ends})
         key = "advice_repair"
         if not is_offered(audit, "coarsen"):
             crossing = audit.offers["coarsen"].but(allow_decision_changes=True)
@@ -452,7 +418,7 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
                 yield Note(f"advice_{name}", fields)
     untold = [group for group in reach.uninformative if _tells_nothing(audit, group)]
     if untold:
-        groups = _listed([names[group] for group in untold])
+        groups = few_names([names[group] for group in untold])
         yield Note("note_uninformative", {"groups": groups})
     others = [group for group in audit.groups if group not in audit.compared]
     alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
@@ -468,7 +434,7 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
 
 
 def _tells_nothing(audit: Audit, group: Group) -> bool:
-    """Whether a cost that is not below the trivial one is more than chance, or exactly that."""
+    """True if a cost is exactly the trivial one, or above it beyond chance."""
     numbers = audit.groups[group]
     if not audit.verdict.enough:
         return False
@@ -481,22 +447,9 @@ def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Se
     if audit.verdict.calibrated == "yes":
         return fill(SENTENCES["calibrated_yes"], **fields)
 
-    def largest(group: Group) -> float:
-        return audit.groups[group].intervals["calibration_gap"][1]
-
-    worst = max(audit.examined, key=largest)
-    gap = f"{figures_of(audit).points(largest(worst))} points"
-    return fill(SENTENCES["calibrated_unknown"], **{**fields, "gap": gap, "group": names[worst]})
-
-
-def _withheld(audit: Audit, names: Mapping[Group, Name]) -> Iterator[Note]:
-    """The intervals of the shares."""
-    if audit.intervals is None:
-        return
-    alpha = audit.feasibility.alpha
-    for group in sorted(audit.feasibility.changed, key=lambda group: -alpha[group])[:FEW]:
-        low, high = audit.intervals.alpha[group]
-        kind = "advice_share" if high <= 1 else "advice_share_open"
-        level = f"{100 * audit.question.level:.4g}\u00a0%"
-        ends = {"low": percent(low), "high": percent(high), "level": level}
-        yield Note(kind, {"group": names[group], **ends})
+    kind, own = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
+    if audit.intervals is not None:
+        kind, own = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in own}
+    worst = max(own, key=lambda group: own[group])
+    gap = f"{figures_of(audit).points(own[worst])} points"
+    return fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})

@@ -61,7 +61,7 @@ export function sentencesOf(results) {
 
 /** What the numbers say, in codes; without evidence about the cost the bounds are the numbers.
  * @param {any} results @returns {any} */
-export function verdictOf({ f, shown, own, judgement, ofCost }) {
+export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
   const isKnown = own.confidence !== null && ofCost !== null;
   const off = f.tolerance - own.tolerance;
   const difference = f.target_cost - Math.min(...f.costs);
@@ -71,6 +71,7 @@ export function verdictOf({ f, shown, own, judgement, ofCost }) {
     groups: Math.min(shown.length, own.groups),
     gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
     gap_high: Math.max(...shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)),
+    gap: own.confidence === null ? Math.max(...m.map((/** @type {any} */ one) => one.calibration_gap)) : null,
     difference,
     difference_low: isKnown ? difference_low : difference,
     tolerance: f.tolerance,
@@ -192,16 +193,19 @@ function namesOf({ words, spoken, judgement }, groups, word) {
 
 /** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
 function detailsOf(results, fields) {
-  const { words, verdict, judgement, own, shown, spoken, figures } = results;
+  const { m, words, verdict, judgement, own, shown, spoken, figures } = results;
   if (verdict.reason === "uncalibrated") return calibrationOf(results, fields);
   return judgement.details[verdict.reason].flatMap((/** @type {string} */ name) => {
     if (name === "highest" && verdict.highest.length < 2) return [];
     if (name === "helps") return verdict.helps === "yes" ? [fill(words.helps_yes, fields)] : [];
     if (name === "calibrated") {
       if (verdict.calibrated === "yes") return [fill(words.calibrated_yes, fields)];
-      const tops = shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1);
+      const isKnown = own.confidence !== null;
+      const tops = isKnown
+        ? shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)
+        : m.map((/** @type {any} */ one) => one.calibration_gap);
       const worst = tops.indexOf(Math.max(...tops));
-      return [fill(words.calibrated_unknown, { ...fields, gap: `${figures.points(tops[worst])} points`, group: { name: spoken[worst] } })];
+      return [fill(words[isKnown ? "calibrated_unknown" : "calibrated_measured"], { ...fields, gap: `${figures.points(tops[worst])} points`, group: { name: spoken[worst] } })];
     }
     if (name !== "difference") return [fill(words[name], fields)];
     const form = !verdict.findings.intervals ? "_measured" : spoken.length > 2 ? "_many" : "";
@@ -213,9 +217,8 @@ function detailsOf(results, fields) {
 function calibrationOf(results, fields) {
   const { m, words, spoken, shown, own, figures, judgement } = results;
   const off = miscalibrated(results);
-  const kind = own.confidence === null ? "off_group_measured" : "off_group";
   const said = off.slice(0, judgement.named).map((i) =>
-    fill(words[kind], {
+    fill(words.off_group, {
       ...fields, ...meansOf(results, i), group: { name: spoken[i] },
       gap: `${figures.points(m[i].calibration_gap)} points`, floor: `${figures.points(own.floors[shown[i]])} points`,
     }),
