@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.repairs.lp import BELOW
-from isocost.repairs.reconcile import FLOORS
+from isocost.repairs.lp import BELOW, FLOORS
+from isocost.tables import round_up
 from tests.conftest import measured
 from tests.populations import INCOME, ROWS, drawn, from_counts, tables
 from tests.test_reconcile import check_invariants, information, reconcile
@@ -230,7 +230,7 @@ def test_the_largest_floor_and_the_smallest_tolerance_can_be_had(table, request)
     assume(verdict.corner is None)
     if not math.isnan(verdict.smallest_tolerance):
         assert solvable(tally, **request, tolerance=verdict.smallest_tolerance + 1e-7)
-    if verdict.largest_floor and not verdict.no_worse:
+    if verdict.largest_floor and not verdict.request.no_worse:
         lower = {name: max(0.0, least - 1e-7) for name, least in verdict.largest_floor.items()}
         assert solvable(tally, **{**request, "floor": lower})
         higher = {name: min(1.0, least + 1e-5) for name, least in verdict.largest_floor.items()}
@@ -281,10 +281,15 @@ def test_a_floor_that_takes_a_tolerance():
     verdict = caught.value.feasibility
     assert 0.0 < verdict.smallest_tolerance < 0.2
     assert 0.64 < verdict.largest_floor["overall_accuracy"] < 0.65
-    assert f"accept tolerance={verdict.advice} or more; or accept floor=" in str(caught.value)
+    assert (
+        f"accept tolerance={round_up(verdict.smallest_tolerance)} or more; or accept floor="
+        in str(caught.value)
+    )
     assert "with accuracy of at least 0.65 overall." in str(caught.value)
-    rule = reconcile(compas(), floor=floor, tolerance=float(verdict.advice))
-    check_request_is_met(rule, compas(), float(verdict.advice), ("fpr", "fnr"), floor)
+    rule = reconcile(compas(), floor=floor, tolerance=float(round_up(verdict.smallest_tolerance)))
+    check_request_is_met(
+        rule, compas(), float(round_up(verdict.smallest_tolerance)), ("fpr", "fnr"), floor
+    )
 
 
 def test_no_rate_worse_on_compas():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isocost.checks import check_numbers, check_salt
+from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width, levels_of
@@ -193,6 +193,8 @@ def repairs(*positional: str) -> Callable[[Callable[..., Rule]], Callable[..., R
         ) -> Rule:
             if "salt" in options:
                 check_salt(options["salt"])
+            if "infeasible" in options:
+                check_word("infeasible", options["infeasible"], ("raise", "closest"))
             question.cost.check_groups(tally.groups)
             if fitted is None:
                 groups = fitted_groups(tally, question.min_group)

@@ -137,7 +137,6 @@ def coarsen(
     0.08
     """
     check_flag("allow_decision_changes", allow_decision_changes)
-    check_word("infeasible", infeasible, ("raise", "closest"))
     check_word("minimize", minimize, get_args(Minimize))
     cost, tolerance = question.cost, question.tolerance
     edges = _check_thresholds(tally, question.threshold if thresholds is None else thresholds)

@@ -13,10 +13,11 @@ from isocost.question import DEFAULT, Question
 from isocost.repairs.base import with_doubt
 from isocost.repairs.coarsen import coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.hand_over import KEEPS, hand_over
+from isocost.repairs.hand_over import hand_over
+from isocost.repairs.lp import FLOORS, KEEPS, RATES
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcile import FLOORS, RATES, reconcile
+from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
