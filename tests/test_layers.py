@@ -41,7 +41,7 @@ ORDERS = {
         "derived", "calibration", "measure", "table", "rates", "feasibility", "intervals", "bounds",
     ],
     "repairs": [
-        "base", "withhold", "recalibrate", "composition", "pools", "coarsen", "lp", "odds",
+        "base", "withhold", "recalibrate", "composition", "coarsen", "lp", "odds",
         "reconcile", "review", "hand_over", "table",
     ],
     "judging": [

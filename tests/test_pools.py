@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from isocost.repairs.pools import Bins, Pools, best_pools, crossing, nearest_pools, settle
+from isocost.repairs.coarsen import Bins, Pools, best_pools, crossing, nearest_pools, settle
 
 
 def test_settling_merges_what_falls_and_what_is_on_the_wrong_side():

@@ -1074,11 +1074,12 @@ class Rule:
         )
 
 
-def check_rule(rule: Any, name: str = "rule") -> None:
-    """Raise if it is something else."""
+def check_rule(rule: Any, name: str = "rule") -> Rule:
+    """The rule itself; raise if it is something else."""
     makers = "withhold, coarsen, equalize_odds, reconcile, hand_over or recalibrate"
     step = "make one, or read one with isocost.Rule.load"
-    check_kind(name, rule, Rule, f"must be a rule made by {makers}", step)
+    checked: Rule = check_kind(name, rule, Rule, f"must be a rule made by {makers}", step)
+    return checked
 
 
 def stored_columns(rule: Rule) -> dict[str, Any]:

@@ -71,9 +71,9 @@ from isocost.learn.inputs import (
 )
 from isocost.measures.feasibility import feasibility, fitted_groups
 from isocost.question import DEFAULT, Question
+from isocost.repairs.coarsen import Minimize
 from isocost.repairs.hand_over import Deferral
 from isocost.repairs.lp import Levels, check_request
-from isocost.repairs.pools import Minimize
 from isocost.repairs.recalibrate import METHODS
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.table import REPAIRS, Repair
