@@ -92,8 +92,6 @@ def coarsen(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     cost, threshold, tolerance
         What is asked: see :class:`isocost.Question`.
     thresholds : tuple of float, optional
@@ -106,10 +104,9 @@ def coarsen(
         Whether pools may cross a threshold where the target cannot be met otherwise.
     minimize : {"largest", "mean"}
         Which change of the scores to make as small as possible.
-    salt : str
-        The coin's salt.  At most one bin of each changed group is divided by a coin.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.  At most one bin of each changed group is divided by a
+        coin.
 
     Returns
     -------

@@ -104,8 +104,6 @@ def hand_over(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     share : float, "least" or None
         The share of each group that is handed over; "least", or None, for the least that is enough.
     tolerance : float
@@ -124,10 +122,8 @@ def hand_over(
         If the share is too small: raise :class:`InfeasibleError`, whose ``feasibility`` is a
         :class:`Deferral` that names the least, or hand over the least, with a warning and a note.
         Where no share is enough there is nothing closest, and it is raised.
-    salt : str
-        The coin's salt.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------

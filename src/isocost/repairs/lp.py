@@ -355,7 +355,9 @@ class Choices:
 
     ``level`` counts the levels of a group, and ``row`` all levels of all groups.  The output is
     ``value``, and ``pool`` its number among all outputs that several levels share; -1 for a level's
-    own share of positives, which is always calibrated.
+    own share of positives, which is always calibrated.  The level has the share ``w`` of its group
+    and ``people`` of everybody, and the share of positives ``p``; ``positive`` outputs are at or
+    above the threshold, and ``flipped`` ones change the decision.
     """
 
     levels: Sequence[ScoreLevels]
@@ -365,49 +367,22 @@ class Choices:
     row: Ints
     pool: Ints
     value: Floats
+    w: Floats
+    p: Floats
+    people: Floats
+    positive: Bools
+    flipped: Bools
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def _of_level(self, name: str) -> Floats:
-        values: Floats = np.concatenate([getattr(each, name) for each in self.levels])
-        return values[self.row]
-
-    def _of_group(self, name: str) -> Floats:
-        return np.array([getattr(each, name) for each in self.levels])[self.group]
-
-    @cached_property
-    def w(self) -> Floats:
-        """The level's share of its group."""
-        return self._of_level("w")
-
-    @cached_property
-    def p(self) -> Floats:
-        """The level's share of positives."""
-        return self._of_level("p")
-
-    @cached_property
-    def people(self) -> Floats:
-        """The level's share of everybody."""
-        return self.w * self._of_group("share")
-
-    @cached_property
-    def positive(self) -> Bools:
-        """True where the output is at or above the threshold."""
-        return self.value >= self.threshold
-
-    @property
-    def flipped(self) -> Bools:
-        """True where the output changes the decision."""
-        return np.asarray(self._of_level("above") != self.positive)
-
     def rate(self, name: str, overall: bool = False) -> Floats:
         """The part of each choice in a rate of its group, or in that of everybody."""
         measure = MEASURES[name]
-        mu, w, q = self._of_group("base_rate"), self.w, self.value
+        rates, w, q = np.array([each.base_rate for each in self.levels]), self.w, self.value
+        mu = rates[self.group]
         if overall:
-            each = self.levels
-            mu, w = np.array(sum(g.share * g.base_rate for g in each)), self.people
+            mu, w = np.array([each.share for each in self.levels]) @ rates, self.people
         added, total = np.zeros(len(self)), np.zeros(len(self))
         for label, share, everyone in ((0, 1.0 - self.p, 1.0 - mu), (1, self.p, mu)):
             if label in (measure.over_labels or ()):
@@ -519,7 +494,19 @@ def make_choices(
         pool = np.where(output < 0, -1, output + first_pool)
         columns.append((np.full_like(level, group), level, level + first_row, pool, value))
         first_row, first_pool = first_row + len(own), first_pool + len(shared)
-    return Choices(levels, threshold, *(np.concatenate(x) for x in zip(*columns, strict=True)))
+    names = ("group", "level", "row", "pool", "value")
+    found: dict[str, Any] = {
+        name: np.concatenate(column)
+        for name, column in zip(names, zip(*columns, strict=True), strict=True)
+    }
+    w, p, above = (
+        np.concatenate([getattr(each, name) for each in levels])[found["row"]]
+        for name in ("w", "p", "above")
+    )
+    people = w * np.array([each.share for each in levels])[found["group"]]
+    positive = found["value"] >= threshold
+    found |= {"w": w, "p": p, "people": people}
+    return Choices(levels, threshold, **found, positive=positive, flipped=above != positive)
 
 
 class Limit(NamedTuple):

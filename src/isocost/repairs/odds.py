@@ -64,10 +64,8 @@ def equalize_odds(
     rates : {"generalized", "hard"}
         Make the generalized rates c_fp and c_fn equal, as the paper does, or the shares FPR and
         FNR at the threshold, as Hardt et al. do for decisions.
-    salt : str
-        The coin's salt; see :func:`isocost.withhold`.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------

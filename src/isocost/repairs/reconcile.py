@@ -79,8 +79,6 @@ def reconcile(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     threshold, cost
         What is asked: see :class:`isocost.Question`.  The threshold must be an edge of the tally;
         the cost matters if "cost" is to be equal.
@@ -109,10 +107,8 @@ def reconcile(
         :class:`InfeasibleError`, whose ``feasibility`` is a :class:`Reconcilability`, or use the
         smallest tolerance, with a warning and a note.  If a floor, or ``no_worse``, cannot be met
         with any tolerance, it is relaxed as little as possible.
-    salt : str
-        The coin's salt.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------
@@ -419,14 +415,10 @@ def reconcilable(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     thresholds : numbers, optional
         Edges of the tally; by default the nine tenths.
-    equal, cost, levels, floor, no_worse, monotone
-        As in :func:`isocost.reconcile`.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, equal, cost, levels, floor, no_worse, monotone, **reading
+        As for :func:`isocost.reconcile`.
 
     Returns
     -------
@@ -662,11 +654,11 @@ def assess(
     smallest = max(request.tolerances.values()) + excess
     corner = None
     if selected and not feasible:
-        groups, reason = _clash(plan.choices.levels, request.threshold, selected)
+        groups, reason = list[int](), ""
         # The criterion is about both rates alone; it also says which group no tolerance helps.
         of_both = math.isnan(smallest) or {"fpr", "fnr"} <= set(request.equal)
-        if not of_both or request.floor or request.no_worse or request.monotone:
-            groups, reason = [], ""
+        if of_both and not (request.floor or request.no_worse or request.monotone):
+            groups, reason = _clash(plan.choices.levels, request.threshold, selected)
         names = group_names(tally.groups)
         reason = reason.format(*(names[index] for index in groups))
         corner = Corner(selected, smallest, tuple(tally.groups[i] for i in groups), reason)
