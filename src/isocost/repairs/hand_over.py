@@ -261,14 +261,12 @@ class Deferral(Achievability):
 
 
 def solution_of(tally: Tally, request: Request) -> tuple[DeferralProgram, Solved | None, Deferral]:
-    """The program, its best solution at the share asked for or at the least one, and the verdict.
-
-    The outputs are the levels of all groups, and the threshold.
-    """
+    """The program, its best solution at the share asked for or at the least, and the verdict."""
     levels = [
         score_levels(tally, group, request.threshold, request.levels)
         for group in range(len(tally.groups))
     ]
+    # The outputs are the levels of all groups, and the threshold.
     values = np.unique(np.concatenate([one.p for one in levels]))
     if len(values) >= MOST_OUTPUTS:
         places = np.linspace(0, len(values) - 1, MOST_OUTPUTS - 1)
@@ -428,13 +426,6 @@ def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: flo
 
     ``weights`` are the shares of the outputs among the decided, and ``decided`` is the share of
     the group that is.
-
-    Examples
-    --------
-    >>> two = np.array([0.2, 0.8])
-    >>> group = ScoreLevels(two, two, two > 0.5, two, np.array([0.5, 0.5]), two, 1.0, 0.5)
-    >>> assigned(group, np.array([0.2, 0.5]), np.array([0.25, 0.75]), 0.8).round(3).tolist()
-    [[0.4, 0.6], [0.0, 0.6]]
     """
     order = np.argsort(levels.p, kind="stable")
     p, w = levels.p[order], levels.w[order]

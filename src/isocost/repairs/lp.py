@@ -261,17 +261,6 @@ def score_levels(
     :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
     that side.  Empty bins between two levels are shared half and half.  If ``monotone``, levels
     are pooled further until shares of positives rise on each side of the threshold.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> caucasian = score_levels(compas(), 1, 0.5, 64)
-    >>> caucasian.p.round(3).tolist()
-    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.719, 0.694, 0.703]
-    >>> len(score_levels(compas(), 1, 0.5, 4))
-    3
-    >>> score_levels(compas(), 1, 0.5, 64, monotone=True).p.round(3).tolist()
-    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.707]
     """
     cells = tally.cells.take(tally.cells.of_group(group))
     columns = (cells.n, cells.w, cells.w * cells.label, cells.w2)
@@ -590,10 +579,7 @@ class EqualityProgram:
 
 
 def solve(plan: EqualityProgram) -> Floats | None:
-    """The shares with the most information E[q^2].
-
-    None if no shares meet the constraints; :func:`least_excess` then says by how much they fail.
-    """
+    """The shares with the most information E[q^2]; None if none meet the constraints."""
     best = plan.minimum(-plan.choices.people * plan.choices.value**2)
     if best is None:
         return None
@@ -609,10 +595,7 @@ def solve(plan: EqualityProgram) -> Floats | None:
 
 
 def least_excess(plan: EqualityProgram) -> float:
-    """The least amount by which all tolerances must be raised to be met.
-
-    NaN if the plan has limits that no tolerance meets.
-    """
+    """The least amount by which all tolerances must be raised; NaN if none meets the limits."""
     least = plan.minimum(raising="tolerances")
     if least is None and not plan.limits:
         # Every level may keep its own share of positives, so some tolerance is enough.

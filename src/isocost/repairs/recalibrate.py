@@ -376,13 +376,6 @@ def fit_map(
     Scores may repeat; each needs some weight, and both labels must occur.  ``counts`` is the
     effective number of negatives and positives where weights stand for several rows each, on which
     only Platt's targets depend; ``bins`` is the number of bins of the histogram.
-
-    Examples
-    --------
-    >>> scores = np.array([0.1, 0.2, 0.8, 0.9])
-    >>> positives, negatives = np.array([0.0, 1.0, 0.0, 3.0]), np.array([1.0, 0.0, 1.0, 0.0])
-    >>> fit_map("histogram", scores, positives, negatives, bins=2)([0.3, 0.9])
-    array([0.33333333, 1.        ])
     """
     if method == "histogram":
         # Bins of about equal weight; equal scores share a bin.
@@ -437,12 +430,6 @@ class GroupMaps:
     """A pooled map, each group's own (None where it has one label), and the share of its own.
 
     Called with scores and codes it gives probabilities; code -1 means the pooled map.
-
-    Examples
-    --------
-    >>> maps = GroupMaps(BetaMap(1.0, 1.0, 0.0), [HistogramMap([], [0.4]), None], [0.5, 0.0])
-    >>> maps(np.array([0.2, 0.2]), np.array([0, 1])).round(6)
-    array([0.3, 0.2])
     """
 
     pooled: CalibrationMap

@@ -522,8 +522,6 @@ class Reconcilability(Achievability):
 
     Attributes
     ----------
-    request : Request
-        What was requested.
     feasible : bool
         Whether the requested tolerances can be met other than by selecting nobody or everybody.
     smallest_tolerance : float
@@ -531,8 +529,8 @@ class Reconcilability(Achievability):
         If one number was requested, no smaller one will do.  With a ``corner`` it is the
         ``selecting_tolerance``: a smaller one selects fewer people, the fewer the smaller it is.
         NaN if no tolerance is enough, because of a floor or ``no_worse``.
-    excess : float
-        The least amount by which every tolerance must be raised; 0 if feasible.
+    request, excess
+        As in :class:`isocost.repairs.lp.Achievability`.
     corner : Corner or None
         Set if the requested tolerances can be met only by selecting nobody, or everybody.
     slack : float
