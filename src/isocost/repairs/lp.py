@@ -668,7 +668,7 @@ SOLVED, INFEASIBLE = 0, 2
 
 
 class SparseRows:
-    """SparseRows of a sparse matrix as they are added, and their right-hand sides.
+    """Rows of a sparse matrix as they are added, and their right-hand sides.
 
     For small programs it is several times as fast as putting sparse matrices together.
     """
