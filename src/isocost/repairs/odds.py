@@ -108,7 +108,7 @@ def equalize_odds(
     check_word("rates", rates, ("generalized", "hard"), step)
     threshold = question.threshold
     mirror = 1.0 - threshold
-    inside = [] if tally.grid.has_cut(threshold) else [threshold]
+    inside = [] if threshold in tally.grid.index_of_cut else [threshold]
     # 1 - 0.7 is not the double 0.3.
     if np.abs(tally.grid.cuts - mirror).min() > 1e-12:
         inside.append(mirror)
