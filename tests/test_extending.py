@@ -133,7 +133,7 @@ assert found.limits == {"selected_score": 0.001} and found.periods[0].running > 
 """
 
 EQUAL = """
-from isocost.repairs.reconcile import RATES
+from isocost.repairs.lp import RATES
 print("selected_score" in RATES)
 """
 

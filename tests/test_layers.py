@@ -41,7 +41,7 @@ ORDERS = {
         "derived", "calibration", "table", "rates", "feasibility", "intervals", "bounds",
     ],
     "repairs": [
-        "base", "withhold", "recalibrate", "composition", "pools", "coarsen", "odds", "lp",
+        "base", "withhold", "recalibrate", "composition", "coarsen", "lp", "odds",
         "reconcile", "review", "hand_over", "table",
     ],
     "judging": [

@@ -87,7 +87,7 @@ def test_the_solver_says_none_where_nothing_is_possible():
     tally = from_counts({"a": [(0.2, 100, 20)], "b": [(0.1, 300, 0), (0.9, 700, 700)]})
     parts = [score_levels(tally, i, 0.5, 64) for i in range(2)]
     choices = make_choices(parts, 0.5, wide=False)
-    plan = EqualityProgram(choices, {"fnr": choices.rate("fnr")}, {"fnr": 0.5}, choices.unlimited)
+    plan = EqualityProgram(choices, {"fnr": choices.rate("fnr")}, {"fnr": 0.5})
     assert solve(plan) is None
     assert solve(plan.relaxed(0.1)) is not None
 

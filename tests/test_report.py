@@ -26,6 +26,7 @@ from isocost.page.view import MOST_HANDED, MOST_ROWS, facts, lines_of, spoken_na
 from isocost.plots.display import PALETTE
 from isocost.readings import SHELL
 from isocost.repairs.hand_over import Deferral
+from isocost.repairs.lp import check_request
 from isocost.repairs.table import Repair
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
@@ -852,7 +853,8 @@ def test_a_page_hands_over_half_a_percent_more_than_it_must(monkeypatch, least, 
             raise ic.UsageError(Problem("repair", "is not asked for here", repair.name, "none"))
         asked.append(share)
         if share == 0.0:
-            reach = Deferral(False, 0.0, 0.5, least, least)
+            request = check_request(ic.Question(), 0.0, "auto", share=0.0)
+            reach = Deferral(request, False, smallest_share=least, bound=least)
             raise ic.InfeasibleError(Problem("share", "must be more", "0", "use more"), reach)
         return ic.hand_over(tally, "least")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -78,10 +78,6 @@ _FIELDS = {
     "promise": dict,
 }
 
-_ROW_FIELDS = {"group", "lo", "hi", "action", "value", "probability"}
-"""Fields of every row in JSON; a row with the action "line" also has an end."""
-
-
 Action = Literal["set", "mirror", "line", "defer"]
 
 SLACK = 1e-9
@@ -96,12 +92,7 @@ NARROWEST = 1e-12
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a rule: what may happen to the scores of a group in [lo, hi).
-
-    A score becomes ``value`` ("set"), 1 - score ("mirror"), or it is moved along a straight line
-    that leads from ``value`` at lo to ``end`` at hi ("line").  With "defer" the person gets no
-    score: somebody else decides.
-    """
+    """One line of a rule: what may happen to the scores of a group in [lo, hi)."""
 
     group: Group
     lo: float
@@ -153,10 +144,6 @@ class Row:
         return np.clip(self.value + self.slope * (scores - self.lo), 0.0, 1.0)
 
 
-Outputs = list[tuple[float, float]]
-"""Scores after a rule, and the share of each."""
-
-
 @dataclass(frozen=True)
 class Segment:
     """All rows of one interval of one group, which share a coin."""
@@ -184,15 +171,14 @@ class Segment:
         moved = sum((row.probability * row.after(scores) for row in decided), left * scores)
         return moved / share if len(decided) < len(self.rows) else moved
 
-    def outputs(self) -> tuple[Outputs, Outputs]:
-        """Possible new scores at the lower and at the upper end, of people not handed over."""
+    def outputs(self) -> list[list[tuple[float, float]]]:
+        """New scores and their shares at the lower and the upper end, of people not handed over."""
         ends = np.array([self.lo, self.hi])
         left = 1.0 - math.fsum(row.probability for row in self.rows)
         moved = [(row.after(ends), row.probability) for row in self.rows if not row.defers]
         moved += [(ends, left)] if left > SLACK else []
         total = math.fsum(share for _, share in moved) or 1.0
-        low, high = ([(float(after[i]), share / total) for after, share in moved] for i in (0, 1))
-        return low, high
+        return [[(float(after[i]), share / total) for after, share in moved] for i in (0, 1)]
 
     def outcomes(self) -> Iterator[tuple[Row, int, int]]:
         """Each row, and the coins for which it is chosen: from the first up to the second."""
@@ -201,8 +187,13 @@ class Segment:
 
     @property
     def needs_coin(self) -> bool:
-        """True if a coin decides: some row has a probability strictly between 0 and 1."""
-        return any(0.0 < row.probability < 1.0 for row in self.rows)
+        """True if a coin decides in this interval."""
+        return by_coin(self.rows)
+
+
+def by_coin(rows: Iterable[Row]) -> bool:
+    """True if a coin decides: some row has a probability strictly between 0 and 1."""
+    return any(0.0 < row.probability < 1.0 for row in rows)
 
 
 def segments_of(rows: Iterable[Row]) -> dict[Group, list[Segment]]:
@@ -226,19 +217,14 @@ def reversals(rows: Iterable[Row]) -> dict[Group, int]:
     counts = {}
     for group, segments in segments_of(rows).items():
         ends = [outputs for segment in segments for outputs in segment.outputs()]
-        counts[group] = sum(_may_fall(low, high) for low, high in pairwise(ends))
+        counts[group] = 0
+        for low, high in pairwise(ends):
+            shares = [
+                [math.fsum(share for output, share in side if output >= value) for value, _ in low]
+                for side in (low, high)
+            ]
+            counts[group] += any(a > b + SLACK for a, b in zip(*shares, strict=True))
     return counts
-
-
-def _may_fall(low: Outputs, high: Outputs) -> bool:
-    """True if the first of two distributions, values and shares, is above the second anywhere."""
-    if low and high and max(low)[0] <= min(high)[0]:
-        return False
-
-    def share_from(value: float, outputs: Outputs) -> float:
-        return math.fsum(share for output, share in outputs if output >= value)
-
-    return any(share_from(value, low) > share_from(value, high) + SLACK for value, _ in low)
 
 
 def _check_rows(groups: Any, rows: Any) -> None:
@@ -331,32 +317,6 @@ class Portion:
         return scores if self.row is None else self.row.after(scores)
 
 
-def portions_of(
-    cells: Cells, group: int, grid: Grid, segments: Iterable[Segment]
-) -> Iterator[Portion]:
-    """Divide the cells of one group among the rows of a rule; the last portion keeps its scores."""
-    mine = cells.of_group(group)
-    bins = cells.bin[mine]
-    stay = np.ones(len(bins))
-    segments = list(segments)
-    ends = [
-        grid.first_bin(end, "rule interval")
-        for segment in segments
-        for end in (segment.lo, segment.hi)
-    ]
-    # All at once: even positions are inside an interval, odd ones behind it.
-    position = np.searchsorted(ends, bins, side="right") - 1
-    order = np.argsort(position, kind="stable")
-    starts = np.searchsorted(position, np.arange(len(ends) + 1), sorter=order)
-    for index, segment in enumerate(segments):
-        inside = order[starts[2 * index] : starts[2 * index + 1]]
-        for row in segment.rows:
-            stay[inside] -= row.probability
-            yield Portion(mine.start + inside, row, np.full(len(inside), row.probability))
-    stay[stay < ROUNDING] = 0.0
-    yield Portion(np.arange(mine.start, mine.stop), None, stay)
-
-
 def share_of(cells: Cells, share: Any) -> Cells:
     """The cells with all sums multiplied by a share, one for all or one for each."""
     scaled = {name: getattr(cells, name) * share for name in SUMS}
@@ -380,19 +340,12 @@ def _means(cells: Cells, grid: Grid) -> Floats:
 
 
 def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
-    """The cells after a row was applied to all of them; the sums are exact."""
+    """The cells after a row that mirrors scores or moves them along a line; the sums are exact."""
     if row.end is not None:
         return _along(cells, row, grid)
-    if row.value is not None:
-        return moved_to(cells, np.full(len(cells), row.value), grid)
     wh, wh2 = cells.w - cells.wh, cells.w - 2.0 * cells.wh + cells.wh2
     bins = moved_bins(cells, row, grid)
     return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
-
-
-def moved_to(cells: Cells, values: Floats, grid: Grid) -> Cells:
-    """The cells after their scores became these values."""
-    return _placed(cells, grid.index(values), values)
 
 
 def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
@@ -482,20 +435,24 @@ class Promise(Record):
         if not isinstance(self.handed_over, Mapping) or not all(
             0.0 <= as_number(share) <= 1.0 for share in self.handed_over.values()
         ):
-            rule = "must be a share between 0 and 1 for each group"
-            raise bad_rule("rule promise handed_over", rule, short(self.handed_over))
+            raise bad_rule("rule promise handed_over", _SHARES, short(self.handed_over))
         for name in ("equal", "asked", "floor"):
-            object.__setattr__(self, name, _tolerances(name, getattr(self, name)))
+            limits = getattr(self, name)
+            if not isinstance(limits, Mapping) or not all(
+                isinstance(key, str) and 0.0 <= as_number(value) < math.inf
+                for key, value in limits.items()
+            ):
+                rule = "must be a finite number of at least 0 for each name"
+                raise bad_rule(f"rule promise {name}", rule, short(limits))
+            limits = {key: float(value) for key, value in limits.items()}
+            object.__setattr__(self, name, limits)
         if self.equal.keys() != self.asked.keys():
             got = f"{short(sorted(self.equal))} and {short(sorted(self.asked))}"
             raise bad_rule("rule promise", "must have the same names in equal and asked", got)
-        better = [name for name in self.equal if self.equal[name] < self.asked[name]]
-        if better:
-            raise bad_rule(
-                "rule promise",
-                "must not be stricter in equal than in asked",
-                f"{short(better[0])}: {self.equal[better[0]]!r} < {self.asked[better[0]]!r}",
-            )
+        for name, limit in self.equal.items():
+            if limit < self.asked[name]:
+                got = f"{short(name)}: {limit!r} < {self.asked[name]!r}"
+                raise bad_rule("rule promise", "must not be stricter in equal than in asked", got)
         for name in ("calibrated", "coin"):
             if not isinstance(getattr(self, name), bool):
                 got = short(getattr(self, name))
@@ -517,11 +474,9 @@ class Promise(Record):
         handed_over: Mapping[Group, float] | None = None,
     ) -> Promise:
         """The promise of a rule with these rows; by default ``reached`` is what was requested."""
-        coin = any(0.0 < row.probability < 1.0 for row in rows)
         # A smaller tolerance than the requested one is met by chance, not promised.
-        equal = {
-            name: max(limit, (reached or {}).get(name, limit)) for name, limit in asked.items()
-        }
+        equal = {name: max(x, (reached or {}).get(name, x)) for name, x in asked.items()}
+        coin = by_coin(rows)
         return cls(equal, asked, calibrated, coin, threshold, floor or {}, handed_over or {})
 
     @property
@@ -546,14 +501,7 @@ class Promise(Record):
         )
 
 
-def _tolerances(name: str, tolerances: Any) -> dict[str, float]:
-    if not isinstance(tolerances, Mapping) or not all(
-        isinstance(key, str) and 0.0 <= as_number(value) < math.inf
-        for key, value in tolerances.items()
-    ):
-        rule = "must be a finite number of at least 0 for each name"
-        raise bad_rule(f"rule promise {name}", rule, short(tolerances))
-    return {key: float(value) for key, value in tolerances.items()}
+_SHARES = "must be a share between 0 and 1 for each group"
 
 
 def _read_promise(content: Any) -> Promise:
@@ -562,8 +510,7 @@ def _read_promise(content: Any) -> Promise:
         raise bad_rule("rule promise", f"must have the fields {', '.join(names)}", short(content))
     handed = content["handed_over"]
     if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
-        rule = "must be a share between 0 and 1 for each group"
-        raise bad_rule("rule promise handed_over", rule, short(handed))
+        raise bad_rule("rule promise handed_over", _SHARES, short(handed))
     return Promise(**{**content, "handed_over": {as_group(group): x for group, x in handed}})
 
 
@@ -669,7 +616,7 @@ class Rule(Saved):
     @property
     def needs_coin(self) -> bool:
         """True if any outcome is decided by a coin, so that ids or a seed are needed."""
-        return any(0.0 < row.probability < 1.0 for row in self.rows)
+        return by_coin(self.rows)
 
     @property
     def defers(self) -> bool:
@@ -693,13 +640,13 @@ class Rule(Saved):
         """
         return {**dict.fromkeys(self.groups, 0), **reversals(self.rows)}
 
-    def segments(self, group: Group) -> list[Segment]:
-        """The intervals of one group, from low to high."""
-        return self._segments.get(group, [])
-
     @cached_property
     def _segments(self) -> dict[Group, list[Segment]]:
         return segments_of(self.rows)
+
+    def segments(self, group: Group) -> list[Segment]:
+        """The intervals of one group, from low to high."""
+        return self._segments.get(group, [])
 
     def expected(self, tally: Tally) -> Tally:
         """The tally after the rule, on average over the coin, in closed form.
@@ -763,14 +710,33 @@ class Rule(Saved):
             index = np.concatenate([portion.cells for portion in sets])
             sizes = [len(portion.cells) for portion in sets]
             values = np.repeat([portion.after(np.zeros(1))[0] for portion in sets], sizes)
-            after = moved_to(cells.take(index), values, tally.grid)
+            after = _placed(cells.take(index), tally.grid.index(values), values)
             yield share_of(after, np.concatenate([portion.share for portion in sets]))
         yield share_of(cells, stay)
 
     def portions(self, tally: Tally, group: int) -> Iterator[Portion]:
-        """The cells of one group of a tally, given by its index, divided among the rows."""
-        segments = self.segments(tally.groups[group])
-        return portions_of(tally.cells, group, tally.grid, segments)
+        """The cells of one group of a tally, given by its index, divided among the rows.
+
+        The last portion keeps its scores.
+        """
+        segments, grid = self.segments(tally.groups[group]), tally.grid
+        mine = tally.cells.of_group(group)
+        bins = tally.cells.bin[mine]
+        stay = np.ones(len(bins))
+        ends = [
+            grid.first_bin(end, "rule interval") for one in segments for end in (one.lo, one.hi)
+        ]
+        # All at once: even positions are inside an interval, odd ones behind it.
+        position = np.searchsorted(ends, bins, side="right") - 1
+        order = np.argsort(position, kind="stable")
+        starts = np.searchsorted(position, np.arange(len(ends) + 1), sorter=order)
+        for index, segment in enumerate(segments):
+            inside = order[starts[2 * index] : starts[2 * index + 1]]
+            for row in segment.rows:
+                stay[inside] -= row.probability
+                yield Portion(mine.start + inside, row, np.full(len(inside), row.probability))
+        stay[stay < ROUNDING] = 0.0
+        yield Portion(np.arange(mine.start, mine.stop), None, stay)
 
     def apply(
         self,
@@ -1071,16 +1037,9 @@ class Rule(Saved):
             table = text_table(*self.table()) if self.rows else "no rows: every score stays"
             return "\n".join([self.headline(), table, *notes])
         header, rows = self.table()
-        return "\n".join(
-            [
-                self.headline(),
-                f"promise: {self.promise}",
-                text_table(*self.summary()),
-                *notes,
-                f"\nThe first {HEAD} of {len(rows):,} rows; to_frame() has all:",
-                text_table(header, rows[:HEAD]),
-            ]
-        )
+        head = f"\nThe first {HEAD} of {len(rows):,} rows; to_frame() has all:"
+        said = [f"promise: {self.promise}", text_table(*self.summary()), *notes, head]
+        return "\n".join([self.headline(), *said, text_table(header, rows[:HEAD])])
 
     def _repr_html_(self) -> str:
         if not self.is_long:
@@ -1098,22 +1057,13 @@ class Rule(Saved):
 def check_rule(rule: Any, name: str = "rule") -> Rule:
     """The rule itself; raise if it is something else."""
     makers = "withhold, coarsen, equalize_odds, reconcile, hand_over or recalibrate"
-    must = f"must be a rule made by {makers}"
     step = "make one, or read one with isocost.Rule.load"
-    check_kind(name, rule, Rule, must, step)
-    return cast("Rule", rule)
+    checked: Rule = check_kind(name, rule, Rule, f"must be a rule made by {makers}", step)
+    return checked
 
 
 def stored_columns(rule: Rule) -> dict[str, Any]:
-    """The columns a rule was made from, by role.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> from isocost.repairs.withhold import withhold
-    >>> stored_columns(withhold(compas(), cost="fpr", tolerance=0.07))
-    {'score': 'score', 'label': 'label', 'group': ['group']}
-    """
+    """The columns a rule was made from, by role."""
     return {role: name for role, name in rule.reading.columns.items() if name is not None}
 
 
@@ -1136,18 +1086,13 @@ def unknown_groups(
     """
     texts = {str(group) for group in known}
     by_type = [group for group in unknown if str(group) in texts]
-    out = spoken("tally.drop", "--drop-group")
-    way = (
-        f"leave the others out ({out})"
-        if counted
-        else f"{setting('unknown', 'keep')} to leave the others as they are"
-    )
-    step = (
-        f"use data with the groups of the rule, or {way}"
-        if not by_type
-        else f"give the column the type it had when the rule was made: {by_type[0]!r} is of type "
-        f"{type(by_type[0]).__name__} here"
-    )
+    way = f"{setting('unknown', 'keep')} to leave the others as they are"
+    if counted:
+        way = f"leave the others out ({spoken('tally.drop', '--drop-group')})"
+    step = f"use data with the groups of the rule, or {way}"
+    if by_type:
+        is_now = f"{by_type[0]!r} is of type {type(by_type[0]).__name__} here"
+        step = f"give the column the type it had when the rule was made: {is_now}"
     rule = f"must be one the rule knows: {listing(map(repr, known))}"
     return UsageError(Problem("group", rule, listing(map(repr, unknown), 10), step))
 
@@ -1175,9 +1120,9 @@ def _check_fields(content: Any) -> None:
 
 
 def _read_row(row: Any) -> Row:
-    if not isinstance(row, dict) or row.keys() - {"end"} != _ROW_FIELDS:
-        rule = f"must have the fields {', '.join(sorted(_ROW_FIELDS))}"
-        raise bad_rule("rule row", rule, short(row))
+    names = {one.name for one in fields(Row)} - {"end"}
+    if not isinstance(row, dict) or row.keys() - {"end"} != names:
+        raise bad_rule("rule row", f"must have the fields {', '.join(sorted(names))}", short(row))
     if ("end" in row) != (row["action"] == "line"):
         raise bad_rule("rule row", 'must have an end if the action is "line"', short(row))
     return Row(**{**row, "group": as_group(row["group"])})

@@ -19,7 +19,7 @@ from isocost.judging.offers import compared
 from isocost.measures.feasibility import fitted_groups
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
-from isocost.repairs.pools import Minimize
+from isocost.repairs.coarsen import Minimize
 from isocost.repairs.review import explained
 from isocost.repairs.table import REPAIRS, Repair
 from isocost.result import Result

@@ -34,7 +34,8 @@ from isocost.measures.rates import base_rate, require_all_decided
 from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question
 from isocost.repairs.base import SAME, doubt_of, doubt_text
-from isocost.repairs.hand_over import FEWEST_DECIDED, Deferral
+from isocost.repairs.hand_over import Deferral
+from isocost.repairs.lp import FEWEST_DECIDED
 from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.table import REPAIRS, Repair
 from isocost.result import Record

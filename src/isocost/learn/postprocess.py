@@ -71,10 +71,11 @@ from isocost.learn.inputs import (
 )
 from isocost.measures.feasibility import feasibility, fitted_groups
 from isocost.question import DEFAULT, Question
-from isocost.repairs import hand_over, reconcile
-from isocost.repairs.lp import Levels
-from isocost.repairs.pools import Minimize
+from isocost.repairs.coarsen import Minimize
+from isocost.repairs.hand_over import Deferral
+from isocost.repairs.lp import Levels, check_request
 from isocost.repairs.recalibrate import METHODS
+from isocost.repairs.reconcile import Reconcilability
 from isocost.repairs.table import REPAIRS, Repair
 from isocost.rules import DEFAULT_SALT, unknown_groups
 from isocost.typing import Bools, Floats, Ints
@@ -753,10 +754,10 @@ class Reconciled(PostProcessor):
 
     _repair = REPAIRS["reconcile"]
 
-    def _met(self, question: Question) -> reconcile.Reconcilability:
-        rates = (self.equal, self.tolerance, self.levels, self.floor, self.no_worse, self.monotone)
-        request = reconcile.check_request(question, *rates)
-        return reconcile.Reconcilability.met(request)
+    def _met(self, question: Question) -> Reconcilability:
+        names = ("equal", "floor", "no_worse", "monotone")
+        options = {name: getattr(self, name) for name in names}
+        return Reconcilability(check_request(question, self.tolerance, self.levels, **options))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -821,12 +822,10 @@ class HandOver(PostProcessor):
 
     _repair = REPAIRS["hand_over"]
 
-    def _met(self, question: Question) -> hand_over.Deferral:
+    def _met(self, question: Question) -> Deferral:
         check_single("handed_over_label", self.handed_over_label)
-        request = hand_over.check_request(
-            self.share, self.tolerance, question.threshold, self.keep, self.levels
-        )
-        return hand_over.Deferral(True, request.share, request.threshold)
+        options = {"share": self.share, "keep": self.keep}
+        return Deferral(check_request(question, self.tolerance, self.levels, **options))
 
     def _read_classes(self) -> None:
         self.handed_over_label_ = self.handed_over_label

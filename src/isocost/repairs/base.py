@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isocost.checks import check_numbers, check_salt
+from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width, levels_of
@@ -47,13 +47,6 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
     It is what an audit would say, from the few numbers that decide it.  Whether equal cost is
     feasible is not asked, since there is a rule; calibration is asked for only if the repaired
     scores are to be calibrated.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> reason_on(compas(), ic.reconcile(compas()).promise, ic.Question())
-    'repair'
     """
     groups = large_groups(tally, question.min_group)
     findings = Findings(groups=len(groups))
@@ -123,15 +116,7 @@ SAME = 1e-12
 
 
 def share_changed(tally: Tally, rule: Rule) -> float:
-    """The share of people whose score changes; the same as in :func:`changes`, and faster.
-
-    Examples
-    --------
-    >>> import isocost as ic
-    >>> from isocost.examples import compas
-    >>> round(share_changed(compas(), ic.withhold(compas(), "fpr", 0.07)), 4)
-    0.2072
-    """
+    """The share of people whose score changes."""
     cells = tally.cells
     scores, changed = cells.wh / cells.w, 0.0
     for portion in (p for g in range(len(tally.groups)) for p in rule.portions(tally, g)):
@@ -193,6 +178,8 @@ def repairs(*positional: str) -> Callable[[Callable[..., Rule]], Callable[..., R
         ) -> Rule:
             if "salt" in options:
                 check_salt(options["salt"])
+            if "infeasible" in options:
+                check_word("infeasible", options["infeasible"], ("raise", "closest"))
             question.cost.check_groups(tally.groups)
             if fitted is None:
                 groups = fitted_groups(tally, question.min_group)

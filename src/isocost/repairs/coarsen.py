@@ -1,16 +1,33 @@
-"""Coarsening: pool neighbouring scores until errors cost every group the same."""
+"""Coarsening: pool neighbouring scores until errors cost every group the same.
+
+A pool gets its share of positives as its score, so any set of pools is calibrated on the tally.
+Its cost depends on one number alone, its information, the sum over pools of w q^2 with weight w
+and value q:
+
+    g = K (mu - information / W),    K = a / (1 - mu) + b / mu.
+
+Telling two neighbouring pools apart is worth w1 w2 / (w1 + w2) (q2 - q1)^2 of it.  A target is met
+exactly by moving one edge between two pools, into a bin if need be, whose people a coin divides.
+
+The pools that change scores least are found by dynamic programming over their edges.  Values must
+not fall.  For the least change with *at most* a given information this needs no care:
+if q1 > q2 for neighbours, then as one pool they have less information, and neither the largest
+change nor the mean change grows.  (Let u be a score between both pools and m their common value.
+If m <= u, the people above come nearer by w2 (m - q2) in all, those below move by w1 (q1 - m) at
+most, and the two are equal; likewise if m > u.)
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -24,23 +41,28 @@ from isocost.measures.feasibility import SLACK, Feasibility, fitted_groups, reac
 from isocost.measures.rates import base_rate, group_costs
 from isocost.question import Question, asks
 from isocost.repairs.base import closest_steps, repairs, thresholds_in
-from isocost.repairs.pools import (
-    EXACT,
-    ROUNDING,
-    Bins,
-    Minimize,
-    Piece,
-    Pools,
-    best_pools,
-    crossing,
-    nearest_pools,
-    settle,
-)
 from isocost.repairs.withhold import not_feasible
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.typing import Floats, Ints
+from isocost.typing import Bools, Floats, Ints
+
+Minimize = Literal["largest", "mean"]
+
+Piece: TypeAlias = tuple[int, int, list[tuple[float, float]]]
+"""Neighbouring bins, from start to stop, and the (value, probability) pairs of their scores."""
+
+ROUNDING = 1e-12
+"""Largest error by rounding of a value, or of the information per person."""
+
+EXACT = 1e-14
+"""Largest distance of the information per person from the target: no cost shows it."""
+
+NEWTON = 8
+"""Steps of Newton's method, which doubles the right digits with each."""
+
+CLOSE = 1e-6
+"""Largest error by rounding of the share of a divided bin."""
 
 NARROW = 0.1
 """The greatest width of a pool that only removes miscalibration."""
@@ -70,8 +92,6 @@ def coarsen(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     cost, threshold, tolerance
         What is asked: see :class:`isocost.Question`.
     thresholds : tuple of float, optional
@@ -84,10 +104,9 @@ def coarsen(
         Whether pools may cross a threshold where the target cannot be met otherwise.
     minimize : {"largest", "mean"}
         Which change of the scores to make as small as possible.
-    salt : str
-        The coin's salt.  At most one bin of each changed group is divided by a coin.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.  At most one bin of each changed group is divided by a
+        coin.
 
     Returns
     -------
@@ -137,7 +156,6 @@ def coarsen(
     0.08
     """
     check_flag("allow_decision_changes", allow_decision_changes)
-    check_word("infeasible", infeasible, ("raise", "closest"))
     check_word("minimize", minimize, get_args(Minimize))
     cost, tolerance = question.cost, question.tolerance
     edges = _check_thresholds(tally, question.threshold if thresholds is None else thresholds)
@@ -146,14 +164,20 @@ def coarsen(
     candidates = _candidates(tally, cost, edges, below=goal - SLACK)
     blocked = [] if allow_decision_changes else [c for c in candidates if c.limit < goal - SLACK]
     goal = min([goal, *(candidate.limit for candidate in blocked)])
-    repair = partial(
-        _repaired,
-        tally=tally,
-        thresholds=edges,
-        may_cross=allow_decision_changes,
-        minimize=minimize,
-    )
-    cost_reached, repairs, missed = _repairs(candidates, goal, repair)
+    cost_reached, missed = goal, list[Group]()
+    while True:
+        # A lower cost is tried until all groups can be raised to it.
+        made = {
+            one.group: _repaired(one, cost_reached, tally, edges, allow_decision_changes, minimize)
+            for one in candidates
+            if one.cost < cost_reached - SLACK
+        }
+        lower = {group: cost for group, cost in made.items() if isinstance(cost, float)}
+        if not lower:
+            break
+        missed += [group for group in lower if group not in missed]
+        cost_reached = min(lower.values())
+    repairs = [one for one in made.values() if not isinstance(one, float)]
     reached, notes = tolerance, []
     if blocked or missed or not verdict.feasible:
         reached = verdict.target_cost - cost_reached
@@ -183,9 +207,8 @@ def coarsen(
         closest = closest_steps(rule, tally)
         if not verdict.feasible:
             raise InfeasibleError(not_feasible(verdict, closest, reached), verdict)
-        if blocked:
-            raise UsageError(_refused(blocked, verdict, edges, closest))
-        raise UsageError(_no_pools(missed, goal, cost_reached, verdict, edges, closest))
+        goals = goal, cost_reached
+        raise UsageError(_refused(blocked, missed, goals, verdict, edges, closest))
     if notes:
         warnings.warn(notes[0], InfeasibleWarning, stacklevel=5)
     return rule
@@ -299,30 +322,9 @@ def _candidates(
     return candidates
 
 
-def _repairs(
-    candidates: list[_Candidate],
-    goal: float,
-    repair: Callable[[_Candidate, float], tuple[list[Row], str] | float],
-) -> tuple[float, list[tuple[list[Row], str]], list[Group]]:
-    """The cost that all groups can be raised to, how, and the groups that fall short."""
-    missed: list[Group] = []
-    while True:
-        results = {
-            candidate.group: repair(candidate, goal)
-            for candidate in candidates
-            if candidate.cost < goal - SLACK
-        }
-        short = {group: lower for group, lower in results.items() if isinstance(lower, float)}
-        if not short:
-            return goal, [one for one in results.values() if not isinstance(one, float)], missed
-        missed += [group for group in short if group not in missed]
-        goal = min(short.values())
-
-
 def _repaired(
     candidate: _Candidate,
     goal: float,
-    *,
     tally: Tally,
     thresholds: tuple[float, ...],
     may_cross: bool,
@@ -417,7 +419,11 @@ def _rows(
     ends = [0, *(int(bins[stop - 1]) + 1 for _, stop, _ in pieces)]
     firsts = [*(int(bins[start]) for start, _, _ in pieces), tally.grid.size]
     # Before each piece and after the last one: where the previous ends, and where it begins.
-    borders = [_border(end, first, walls) for end, first in zip(ends, firsts, strict=True)]
+    borders = []
+    for end, first in zip(ends, firsts, strict=True):
+        # At walls if there are any, or halfway.
+        between = [wall for wall in walls if end <= wall <= first] or [(end + first) // 2]
+        borders.append((between[0], between[-1]))
     rows = []
     for (_, _, outcomes), (before, after) in zip(pieces, pairwise(borders), strict=True):
         lo, hi = float(cuts[before[1]]), float(cuts[after[0]])
@@ -425,12 +431,6 @@ def _rows(
             new = _on_its_side(value, lo, hi, thresholds)
             rows.append(Row(candidate.group, lo, hi, "set", new, share))
     return rows
-
-
-def _border(low: int, high: int, walls: Sequence[int]) -> tuple[int, int]:
-    """The end of one piece and the start of the next: at walls if there are any, or halfway."""
-    between = [wall for wall in walls if low <= wall <= high]
-    return (between[0], between[-1]) if between else ((low + high) // 2,) * 2
 
 
 def _on_its_side(value: float, lo: float, hi: float, thresholds: Sequence[float]) -> float:
@@ -464,56 +464,642 @@ def _moved(
 
 def _refused(
     blocked: list[_Candidate],
-    verdict: Feasibility,
-    thresholds: tuple[float, ...],
-    closest: list[str],
-) -> Problem:
-    """The error if costs cannot be raised to the goal without changing a decision."""
-    names, limits = names_of(verdict.costs), []
-    for one in blocked:
-        limits.append(
-            f"the largest cost of {names[one.group]} that leaves every decision alone is "
-            f"{one.limit:.4f}"
-        )
-        if one.dropped:
-            limits[-1] += (
-                f", its present one: the people on one side of {_listed(one.dropped)} "
-                "have a share of positives that belongs on the other"
-            )
-    return Problem(
-        "decisions",
-        f"at {_listed(thresholds)} must stay as they are while costs are raised to "
-        f"{verdict.target_cost - verdict.tolerance:.4f}",
-        "; ".join(limits),
-        _steps(verdict.target_cost - min(one.limit for one in blocked), " or more", *closest),
-    )
-
-
-def _no_pools(
     missed: list[Group],
-    goal: float,
-    reached: float,
+    goals: tuple[float, float],
     verdict: Feasibility,
     thresholds: tuple[float, ...],
     closest: list[str],
 ) -> Problem:
-    """The error if a cost would need a coin for several bins of a group."""
-    names = names_of(verdict.costs)
-    return Problem(
-        "coarsen",
-        "randomizes the people of one bin of a group at most",
-        f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
-        f"{goal:.4f} and leave every decision at {_listed(thresholds)} alone; a lower cost that "
-        f"all groups can be raised to is {reached:.4f}",
-        _steps(verdict.target_cost - reached, "; or name fewer thresholds", *closest),
-    )
+    """The error if costs cannot be raised to the goal without changing a decision.
 
-
-def _steps(tolerance: float, more: str, *closest: str) -> str:
-    accept = f"accept {setting('tolerance', float(round_up(tolerance)))}{more}"
+    Or, if nothing is blocked, not without a coin for several bins of a group.
+    """
+    names, at = names_of(verdict.costs), _listed(thresholds)
+    goal, reached = goals
     cross = f"pass {setting('allow_decision_changes', True)} to let pools cross a threshold"
-    return "; or ".join([accept, cross, *closest])
+    if blocked:
+        limits = []
+        for one in blocked:
+            limits.append(
+                f"the largest cost of {names[one.group]} that leaves every decision alone is "
+                f"{one.limit:.4f}"
+            )
+            if one.dropped:
+                limits[-1] += (
+                    f", its present one: the people on one side of {_listed(one.dropped)} "
+                    "have a share of positives that belongs on the other"
+                )
+        reached = min(one.limit for one in blocked)
+        wanted = verdict.target_cost - verdict.tolerance
+        rule = f"at {at} must stay as they are while costs are raised to {wanted:.4f}"
+        name, got, more = "decisions", "; ".join(limits), " or more"
+    else:
+        name, rule = "coarsen", "randomizes the people of one bin of a group at most"
+        got = (
+            f"no such pools found for {', '.join(names[group] for group in missed)} that cost "
+            f"{goal:.4f} and leave every decision at {at} alone; a lower cost that all groups can "
+            f"be raised to is {reached:.4f}"
+        )
+        more = "; or name fewer thresholds"
+    accept = f"accept {setting('tolerance', float(round_up(verdict.target_cost - reached)))}{more}"
+    return Problem(name, rule, got, "; or ".join([accept, cross, *closest]))
 
 
 def _listed(thresholds: Iterable[float]) -> str:
     return ", ".join(f"{threshold:g}" for threshold in sorted(thresholds))
+
+
+# Pools of one group
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The bins of one group that hold anybody, from low to high, and the thresholds to respect.
+
+    They have the weight ``w``, the weight ``y`` of the positives, and a mean score.  No pool
+    crosses a threshold, and no value.
+    """
+
+    w: Floats
+    y: Floats
+    score: Floats
+    thresholds: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.w)
+
+    @cached_property
+    def sums(self) -> Floats:
+        """Weight, positives and weighted scores of the bins below each edge."""
+        columns = np.stack([self.w, self.y, self.w * self.score])
+        return np.concatenate([np.zeros((3, 1)), np.cumsum(columns, axis=1)], axis=1)
+
+    @cached_property
+    def side(self) -> Ints:
+        """The number of thresholds at or below each bin."""
+        return np.searchsorted(self.thresholds, self.score, side="right")
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """Values on side k lie in [bounds[k], bounds[k + 1])."""
+        return np.array([-math.inf, *self.thresholds, math.inf])
+
+    @cached_property
+    def walls(self) -> Ints:
+        """The edges between sides, with both ends: one pool per side."""
+        return np.concatenate([[0], np.flatnonzero(np.diff(self.side)) + 1, [len(self)]])
+
+    def totals(self, edges: Ints) -> tuple[Floats, Floats]:
+        """Weight and positives of each pool."""
+        return np.add.reduceat(self.w, edges[:-1]), np.add.reduceat(self.y, edges[:-1])
+
+    def values(self, edges: Ints) -> Floats:
+        """The shares of positives of pools."""
+        w, y = self.totals(edges)
+        return y / w
+
+    def information(self, edges: Ints) -> float:
+        """The sum of w q^2 over pools."""
+        w, y = self.totals(edges)
+        return math.fsum((y * y / w).tolist())
+
+    def changes(self, start: Ints, stop: Ints, value: Floats, minimize: Minimize) -> Floats:
+        """The distance of the bins from start to stop from a value: at most, or in all."""
+        if minimize == "largest":
+            return np.maximum(value - self.score[start], self.score[stop - 1] - value)
+        w, _, score = self.sums
+        middle = np.clip(np.searchsorted(self.score, value), start, stop)
+        below = value * (w[middle] - w[start]) - (score[middle] - score[start])
+        above = score[stop] - score[middle] - value * (w[stop] - w[middle])
+        total: Floats = below + above
+        return total
+
+    def rising(self, edges: Ints) -> Ints:
+        """The pools, joined where values fall."""
+        from scipy.optimize import isotonic_regression
+
+        w, y = self.totals(edges)
+        blocks: Ints = isotonic_regression(y / w, weights=w).blocks
+        return edges[blocks]
+
+    @cached_property
+    def finest(self) -> Ints:
+        """The edges of the finest pools whose values rise and stay on their side."""
+        edges = []
+        for start, stop in pairwise(self.walls.tolist()):
+            own = Bins(self.w[start:stop], self.y[start:stop], self.score[start:stop])
+            low, high = self.bounds[self.side[start] :][:2].tolist()
+            pools = own.rising(np.arange(stop - start + 1)).tolist()
+            # Join the outermost pools until their values lie on this side.
+            while len(pools) > 2 and own.values(np.array(pools))[-1] >= high:
+                del pools[-2]
+            while len(pools) > 2 and own.values(np.array(pools))[0] < low:
+                del pools[1]
+            edges += [start + edge for edge in pools[:-1]]
+        return np.array([*edges, len(self)])
+
+    def narrow(self, width: float) -> Ints:
+        """The edges of pools that join the finest ones if they begin within the same width."""
+        start = self.finest[:-1]
+        lowest = self.score[self.walls[np.searchsorted(self.walls, start, side="right") - 1]]
+        part = np.stack([self.side[start], ((self.score[start] - lowest) / width).astype(int)])
+        new = (np.diff(part, axis=1) != 0).any(axis=0)
+        return np.array([0, *start[1:][new], len(self)])
+
+
+def settle(bins: Bins) -> Bins:
+    """The bins without thresholds where a whole side has a share of positives of another."""
+    for start, share in zip(bins.walls.tolist(), bins.values(bins.walls).tolist(), strict=False):
+        low, high = bins.bounds[bins.side[start] :][:2].tolist()
+        if not low <= share < high:
+            wrong = high if share >= high else low
+            return settle(replace(bins, thresholds=tuple(t for t in bins.thresholds if t != wrong)))
+    return bins
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Pools of neighbouring bins, of which one bin may be divided.
+
+    The edges are the first bin of each pool, and the number of bins.  A share of the first bin of
+    pool ``at`` belongs to the pool before it; with ``at`` 0 no bin is divided.
+    """
+
+    edges: Ints
+    values: Floats
+    share: float = 0.0
+    at: int = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        """The bins of each pool, and the divided bin by itself."""
+        for k, (start, stop) in enumerate(pairwise(self.edges.tolist())):
+            value = float(self.values[k])
+            if k and k == self.at:
+                both = [(float(self.values[k - 1]), self.share), (value, 1.0 - self.share)]
+                yield start, start + 1, both
+                start += 1
+            if start < stop:
+                yield start, stop, [(value, 1.0)]
+
+
+def crossing(bins: Bins, target: float) -> list[Pools]:
+    """Give up thresholds until the information is the target; the last edge can move both ways.
+
+    Empty if the neighbouring pools leave that edge no room.
+    """
+    edges, free = bins.walls, replace(bins, thresholds=())
+    while len(edges) > 2:
+        # The side with the fewest people is given up first.
+        w, _ = bins.totals(edges)
+        at = 1 + int(np.argmin(np.minimum(w[:-1], w[1:])))
+        fewer = np.delete(edges, at)
+        if target - bins.information(fewer) > EXACT * bins.sums[0, -1]:
+            spans = around(free, fewer, "largest", only=at - 1)
+            return [pools for pools, _ in Meeting(free, target, "largest").divided(spans)]
+        edges = fewer
+    return [Pools(edges, bins.values(edges))]
+
+
+def nearest_pools(bins: Bins, target: float) -> Ints:
+    """The finest pools, joined while that leaves at least the target's information.
+
+    As values rise, the last edge can then be moved until it is worth what is missing, unless bins
+    of a side need each other for a value between two thresholds.
+    """
+    edges = bins.finest
+    while True:
+        w, y = bins.totals(edges)
+        worth = w[:-1] * w[1:] / (w[:-1] + w[1:]) * np.diff(y / w) ** 2
+        worth[np.isin(edges[1:-1], bins.walls)] = math.inf
+        spare = math.fsum((y * y / w).tolist()) - target
+        if not len(worth) or worth.min() > spare:
+            return edges
+        edges = np.delete(edges, 1 + int(worth.argmin()))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Sets of pools that leave out the bins from start to stop, to be divided into two pools.
+
+    Information and change (the largest, or the sum) are those of the other pools; ``low`` and
+    ``high`` are the values of the neighbouring ones.  ``edges`` gives the edges of the other pools
+    of a row, below and above.
+    """
+
+    start: Ints
+    stop: Ints
+    information: Floats
+    change: Floats
+    low: Floats
+    high: Floats
+    edges: Callable[[int], tuple[Sequence[int], Sequence[int]]]
+
+
+@dataclass
+class Meeting:
+    """The best pools so far that meet a target exactly."""
+
+    bins: Bins
+    target: float
+    minimize: Minimize
+    change: float = math.inf
+    pools: Pools | None = None
+
+    def add(self, spans: Spans) -> None:
+        """Keep the best pools that the spans can become, if they are better than before."""
+        for pools, change in self.divided(spans):
+            self.pools, self.change = pools, change
+            return
+
+    def divided(self, spans: Spans) -> Iterator[tuple[Pools, float]]:
+        """Divide the bins that each span leaves out so that the information is the target.
+
+        With share s of bin b in the lower of two pools, which together have weight W and positives
+        Y, the edge is worth k information where
+
+            (y W - w Y)^2 = k W w (W - w),    w and y of the lower pool, both linear in s.
+        """
+        bins, (w, y, _) = self.bins, self.bins.sums
+        k = self.target - spans.information
+        k -= (y[spans.stop] - y[spans.start]) ** 2 / (w[spans.stop] - w[spans.start])
+        slack = ROUNDING * w[-1]
+        hopeful = np.flatnonzero((k >= -slack) & (spans.change < self.change))
+        length = spans.stop[hopeful] - spans.start[hopeful]
+        row = np.repeat(hopeful, length)
+        a, c = spans.start[row], spans.stop[row]
+        b = a + np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+        k = np.maximum(k[row], 0.0)
+        whole, w0, wb = w[c] - w[a], w[b] - w[a], bins.w[b]
+        # Measured from the share of positives of all, so that little is lost to subtraction.
+        mean = (y[c] - y[a]) / whole
+        d0, db = y[b] - y[a] - mean * w0, bins.y[b] - mean * wb
+        two = db**2 + k / whole * wb**2
+        one = d0 * db - k / whole * wb * (whole / 2.0 - w0)
+        zero = d0**2 - k / whole * w0 * (whole - w0)
+        root = np.sqrt(np.maximum(one**2 - two * zero, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = -(one + np.copysign(root, one))
+            share = np.concatenate([far / two, zero / far])
+        real = (share > -CLOSE) & (share < 1.0 + CLOSE)
+        share = np.clip(share, 0.0, 1.0)
+        # An edge is worth no more than the lighter pool weighs.  This rules out empty pools, which
+        # solve the equation too.
+        lower = np.tile(w0, 2) + share * np.tile(wb, 2)
+        lighter = np.minimum(lower, np.tile(whole, 2) - lower)
+        real &= lighter >= np.tile(k - NEWTON * CLOSE * wb, 2)
+        share = share[real]
+        row, a, b, c = (np.tile(one, 2)[real] for one in (row, a, b, c))
+        change = self._changes(spans, row, a, b, c, share)
+        for at in np.argsort(change, kind="stable").tolist():
+            if not change[at] < self.change:
+                return
+            below, above = spans.edges(int(row[at]))
+            edges = [*below, int(b[at]), *above]
+            pools = _exact(bins, edges, len(below), float(share[at]), self.target)
+            if pools is not None:
+                yield pools, float(change[at])
+
+    def _changes(self, spans: Spans, row: Ints, a: Ints, b: Ints, c: Ints, share: Floats) -> Floats:
+        """The change of scores if a share of bin b belongs to the lower pool of bins a to c.
+
+        Infinite where values would fall or leave their side.
+        """
+        bins, minimize = self.bins, self.minimize
+        w, y, _ = bins.sums
+        lower, upper = w[b] - w[a] + share * bins.w[b], w[c] - w[b] - share * bins.w[b]
+        mean = (y[c] - y[a]) / (w[c] - w[a])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.where(lower > 0, (y[b] - y[a] + share * bins.y[b]) / lower, mean)
+            above = np.where(
+                upper > ROUNDING * w[c], (y[c] - y[b] - share * bins.y[b]) / upper, mean
+            )
+        side = bins.side[a]
+        legal = (below <= above + ROUNDING) & (above < bins.bounds[side + 1])
+        legal &= below >= np.maximum(spans.low[row], bins.bounds[side]) - ROUNDING
+        legal &= above <= spans.high[row] + ROUNDING
+        after = np.minimum(b + 1, len(bins) - 1)
+        parts = [
+            np.where(b > a, bins.changes(a, np.maximum(b, 1), below, minimize), 0.0),
+            np.where(b + 1 < c, bins.changes(after, c, above, minimize), 0.0),
+        ]
+        moved = [np.abs(bins.score[b] - below), np.abs(bins.score[b] - above)]
+        if minimize == "largest":
+            moved = [np.where(share > 0, moved[0], 0.0), np.where(share < 1, moved[1], 0.0)]
+            change = np.max([*parts, *moved, spans.change[row]], axis=0)
+        else:
+            own = bins.w[b] * (share * moved[0] + (1.0 - share) * moved[1])
+            change = parts[0] + parts[1] + own + spans.change[row]
+        return np.where(legal, change, math.inf)
+
+
+def _exact(bins: Bins, edges: list[int], at: int, share: float, target: float) -> Pools | None:
+    """Pools with the target's information to the last digit, by Newton's method for the share.
+
+    The share of the first bin of pool ``at`` belongs to the pool before it, which may hold nothing
+    else.  None if no share is right.
+    """
+    b, c = edges[at : at + 2]
+    totals = [(float(bins.w[i:j].sum()), float(bins.y[i:j].sum())) for i, j in pairwise(edges)]
+    need = target - math.fsum(y * y / w for w, y in totals[: at - 1] + totals[at + 1 :])
+    (lower, positives), (wb, yb) = totals[at - 1], (float(bins.w[b]), float(bins.y[b]))
+    rest = float(bins.w[b + 1 : c].sum()), float(bins.y[b + 1 : c].sum())
+    best = (math.inf, share, 0.0, 0.0)
+    for _ in range(NEWTON):
+        w, y = lower + share * wb, positives + share * yb
+        v, z = rest[0] + (1.0 - share) * wb, rest[1] + (1.0 - share) * yb
+        low, high = y / w if w else z / v, z / v if v else y / w
+        over = y * low + z * high - need
+        best = min(best, (abs(over), share, low, high))
+        slope = (low - high) * (2.0 * yb - wb * (low + high))
+        if not slope:
+            break
+        # Near a double root a step may lead far away, to pools that are not legal.
+        share = min(max(share - over / slope, share - CLOSE, 0.0), share + CLOSE, 1.0)
+    error, share, low, high = best
+    floor, ceiling = bins.bounds[bins.side[b] :][:2]
+    legal = floor - ROUNDING <= low <= high + ROUNDING and high < ceiling
+    if error > EXACT * bins.sums[0, -1] or not legal:
+        return None
+    if share in {0.0, 1.0}:
+        plain = np.unique([*edges[:at], b + int(share), *edges[at + 1 :]])
+        return Pools(plain, bins.values(plain))
+    values = np.array([y / w if w else 0.0 for w, y in totals])
+    values[at - 1 : at + 1] = low, high
+    rises = (np.diff(values) >= -ROUNDING).all()
+    return Pools(np.array(edges), values, share, at) if rises else None
+
+
+def around(bins: Bins, edges: Ints, minimize: Minimize, only: int | None = None) -> Spans:
+    """Each pool left out, and each two neighbours; or only one pool."""
+    w, y = bins.totals(edges)
+    values = y / w
+    changes = bins.changes(edges[:-1], edges[1:], values, minimize)
+    information = y * values
+    first = np.arange(len(values))
+    together = first[:-1][bins.side[edges[:-2]] == bins.side[edges[1:-1]]]
+    first, last = np.concatenate([first, together]), np.concatenate([first, together + 1])
+    if only is not None:
+        first = last = np.array([only])
+    outside = (np.arange(len(values)) < first[:, None]) | (np.arange(len(values)) > last[:, None])
+    others = np.where(outside, changes, 0.0)
+    padded = np.concatenate([[-math.inf], values, [math.inf]])
+    listed = edges.tolist()
+    return Spans(
+        start=edges[first],
+        stop=edges[last + 1],
+        information=np.where(outside, information, 0.0).sum(axis=1),
+        change=others.max(axis=1) if minimize == "largest" else others.sum(axis=1),
+        low=padded[first],
+        high=padded[last + 2],
+        edges=lambda row: (listed[: first[row] + 1], listed[last[row] + 1 :]),
+    )
+
+
+# The pools that change scores least
+
+EDGES = 64
+"""The largest number of edges that the search looks at together."""
+
+WAYS = 256
+"""The largest number of sets of pools that are remembered."""
+
+NEAR = 1.01
+"""The search is content with the largest change if it is this near a lower bound."""
+
+
+def best_pools(bins: Bins, target: float, minimize: Minimize = "largest") -> Pools | None:
+    """The pools with exactly the target's information that change scores least.
+
+    None if no pools meet the target by dividing a single bin.  The bins have thresholds that pools
+    can respect (see :func:`settle`), and the target lies between the information of one pool per
+    side and that of the finest pools.
+
+    Notes
+    -----
+    A search by dynamic programming over at most EDGES edges finds the pools with at most the
+    target's information that change scores least, and some with a little more; then again with
+    edges closer to theirs.  One edge of these is moved or added.  If that is not within NEAR of a
+    lower bound, or if there are few bins, many sets of pools from below and from above are put
+    together, with a gap between them for the last edge.
+    """
+    for extreme in (bins.walls, bins.finest):
+        if abs(bins.information(extreme) - target) <= EXACT * bins.sums[0, -1]:
+            return Pools(extreme, bins.values(extreme))
+    meeting = Meeting(bins, target, minimize)
+    edges, bracket = _spread(bins), (0.0, 1.0)
+    # Each time closer around the best ones.
+    for _ in range(5):
+        choices = _Choices.of(bins, edges, minimize)
+        bound, bracket, sets = _searched(bins, choices, target, minimize, bracket)
+        edges = _closer(bins, edges, sets)
+        if np.isin(edges, choices.edges).all():
+            break
+    for pools in sets:
+        meeting.add(around(bins, bins.rising(pools), minimize))
+    if len(bins) <= EDGES or meeting.change > NEAR * bound:
+        meeting.add(_gaps(bins, choices, target, minimize, meeting.change))
+    if meeting.pools is None:
+        meeting.add(around(bins, nearest_pools(bins, target), minimize))
+    return meeting.pools
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """All pools that begin at edge i and end at edge j + 1, from 0 to the number of bins.
+
+    A pool is ``legal`` if it crosses no threshold and its value lies on its side.
+    """
+
+    edges: Ints
+    legal: Bools
+    value: Floats
+    information: Floats
+    change: Floats
+
+    @classmethod
+    def of(cls, bins: Bins, edges: Ints, minimize: Minimize) -> _Choices:
+        """All pools between some edges."""
+        start, stop = np.broadcast_arrays(edges[:-1, None], edges[None, 1:])
+        forward = stop > start
+        stop = np.maximum(stop, start + 1)
+        w, y = bins.sums[:2, stop] - bins.sums[:2, start]
+        value = y / w
+        side = bins.side[start]
+        legal = forward & (side == bins.side[stop - 1]) & (value < bins.bounds[side + 1])
+        legal &= value >= bins.bounds[side] - ROUNDING
+        change = bins.changes(start, stop, value, minimize)
+        return cls(edges, legal, value, y * value, change)
+
+    def upside_down(self) -> _Choices:
+        """The pools counted from above; values have the other sign, so that they rise."""
+        columns: tuple[Any, ...] = (self.legal, -self.value, self.information, self.change)
+        return _Choices(self.edges, *(np.flip(column).T for column in columns))
+
+    def shortest(self, lengths: Floats) -> tuple[float, Ints]:
+        """The shortest way through all bins, and its edges; infinite if there is none."""
+        reached = np.zeros(len(self.edges))
+        before = np.zeros(len(self.edges), dtype=np.int64)
+        for j, column in enumerate(np.ascontiguousarray(lengths.T), start=1):
+            ways = reached[:j] + column[:j]
+            before[j] = i = ways.argmin()
+            reached[j] = ways[i]
+        way = [len(self.edges) - 1]
+        while way[-1]:
+            way.append(int(before[way[-1]]))
+        return float(reached[-1]), self.edges[way[::-1]]
+
+
+def _searched(
+    bins: Bins,
+    choices: _Choices,
+    target: float,
+    minimize: Minimize,
+    bracket: tuple[float, float],
+) -> tuple[float, tuple[float, float], list[Ints]]:
+    """A lower bound of the change, the best pools with at most the target's information, and more.
+
+    A bound of the largest change is halved until the pools with the least information that respect
+    it have the target's.  For the mean change it is the price of information that is halved.
+    """
+    largest, bound, (low, high) = minimize == "largest", 0.0, bracket
+    trial, enough, too_much = high, bins.walls, bins.walls
+    for _ in range(20):
+        if high - low <= 0.01 * high:
+            break
+        if largest:
+            lengths = np.where(choices.change <= trial, choices.information, math.inf)
+        else:
+            lengths = (1.0 - trial) * choices.change + trial * choices.information
+        length, pools = choices.shortest(np.where(choices.legal, lengths, math.inf))
+        fits = length < math.inf and bins.information(pools) <= target + EXACT * bins.sums[0, -1]
+        low, high = (low, trial) if fits else (trial, high)
+        if length < math.inf:
+            enough, too_much = (pools, too_much) if fits else (enough, pools)
+        if not largest and trial < 1.0:
+            bound = max(bound, (length - trial * target) / (1.0 - trial))
+        trial = (low + high) / 2.0
+    around = (0.9 * low, high) if largest else (0.5 * low, (1.0 + high) / 2.0)
+    return low if largest else bound, around, [enough, too_much]
+
+
+def _spread(bins: Bins) -> Ints:
+    """All edges; or some, equally far apart, equally many people apart, and of the finest pools."""
+    if len(bins) <= EDGES:
+        return np.arange(len(bins) + 1)
+    parts = np.linspace(0.0, 1.0, EDGES // 3)
+    score, w = bins.score, bins.sums[0]
+    even = np.searchsorted(score, score[0] + parts * (score[-1] - score[0]))
+    alike = np.searchsorted(w, parts * w[-1])
+    return np.unique([*bins.walls, *even, *alike, *_thinned(bins.finest, EDGES // 3)])
+
+
+def _closer(bins: Bins, edges: Ints, sets: list[Ints]) -> Ints:
+    """Edges next to those of some pools, up to the edges that were looked at before."""
+    best = np.unique(np.concatenate([bins.walls, *sets]))
+    at = np.searchsorted(edges, best)
+    first, last = edges[np.maximum(at - 1, 0)], edges[np.minimum(at + 1, len(edges) - 1)]
+    near = np.concatenate([np.arange(i, j + 1) for i, j in zip(first, last, strict=True)])
+    return np.unique([*best, *_thinned(np.unique(near), EDGES)])
+
+
+def _thinned(edges: Ints, most: int) -> Ints:
+    return edges[:: -(-len(edges) // most)]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Sets of pools of the bins below an edge: a few for each edge, with spread information."""
+
+    to: Ints
+    information: Floats
+    change: Floats
+    value: Floats
+    before: Ints
+
+    def edges(self, way: int) -> list[int]:
+        """The edges of one of them, as positions among the choices' edges."""
+        edges = [int(self.to[way])]
+        while edges[-1]:
+            way = int(self.before[way])
+            edges.append(int(self.to[way]))
+        return edges[::-1]
+
+
+def _ways(
+    choices: _Choices, minimize: Minimize, least: Floats, most: Floats, change_below: float
+) -> _Ways:
+    """Sets of pools up to each edge, with information between ``least`` and ``most`` there.
+
+    At most WAYS in all are kept: of those with nearly the same information, the one that changes
+    scores least.
+    """
+    count = len(choices.edges) - 1
+    keep = max(2, WAYS // count)
+    ways = _Ways(np.array([0]), np.zeros(1), np.zeros(1), np.array([-math.inf]), np.array([0]))
+    for j in range(count):
+        to = ways.to
+        change = _together(minimize, ways.change, choices.change[to, j])
+        information = ways.information + choices.information[to, j]
+        legal = choices.legal[to, j] & (ways.value <= choices.value[to, j] + ROUNDING)
+        legal &= (information >= least[j + 1]) & (information <= most[j + 1])
+        new = np.flatnonzero(legal & (change < change_below))
+        if len(new) > keep:
+            own = information[new]
+            part = ((own - own.min()) * (keep / (np.ptp(own) or 1.0))).astype(int)
+            order = np.lexsort((change[new], part))
+            new = new[order[np.flatnonzero(np.diff(part[order], prepend=-1))]]
+        ways = _Ways(
+            to=np.append(to, np.full(len(new), j + 1)),
+            information=np.append(ways.information, information[new]),
+            change=np.append(ways.change, change[new]),
+            value=np.append(ways.value, choices.value[to[new], j]),
+            before=np.append(ways.before, new),
+        )
+    return ways
+
+
+def _together(minimize: Minimize, one: Floats, other: Floats) -> Floats:
+    """The change of two sets of pools together."""
+    total: Floats = np.maximum(one, other) if minimize == "largest" else one + other
+    return total
+
+
+def _gaps(
+    bins: Bins, choices: _Choices, target: float, minimize: Minimize, change_below: float
+) -> Spans:
+    """Sets of pools from below and from above with a gap between them for two pools."""
+    edges, count = choices.edges, len(choices.edges) - 1
+    w, y, _ = bins.sums[:, edges]
+    slack = ROUNDING * w[-1]
+    # What the bins below and above each edge have at most, alone, and at least, as one pool.
+    alone = np.concatenate([[0.0], np.cumsum(bins.y**2 / bins.w)])[edges]
+    below, above = (y[1:] ** 2 / w[1:], (y[-1] - y[:-1]) ** 2 / (w[-1] - w[:-1]))
+    least, most = target - alone[-1] + alone - slack, target + slack - np.append(above, 0.0)
+    lower = _ways(choices, minimize, least, most, change_below)
+    least, most = target - alone - slack, target + slack - np.append(0.0, below)
+    upper = _ways(choices.upside_down(), minimize, least[::-1], most[::-1], change_below)
+    a, c = lower.to[:, None], count - upper.to
+    information = lower.information[:, None] + upper.information
+    change = _together(minimize, lower.change[:, None], upper.change)
+    need = target - information
+    good = (c > a) & (change < change_below) & (need <= alone[c] - alone[a] + slack)
+    good &= bins.side[edges[np.minimum(a, count - 1)]] == bins.side[edges[np.maximum(c, 1)] - 1]
+    good &= need * (w[c] - w[a]) >= (y[c] - y[a]) ** 2 - slack * w[-1]
+    i, j = np.nonzero(good)
+    order = np.argsort(change[i, j], kind="stable")
+    # Only so many bins to divide are tried for the last edge.
+    work = np.cumsum((edges[c[j]] - edges[lower.to[i]])[order])
+    order = order[: np.searchsorted(work, 20_000)]
+    i, j = i[order], j[order]
+    return Spans(
+        start=edges[lower.to[i]],
+        stop=edges[c[j]],
+        information=information[i, j],
+        change=change[i, j],
+        low=lower.value[i],
+        high=-upper.value[j],
+        edges=lambda row: (
+            edges[lower.edges(int(i[row]))].tolist(),
+            edges[count - np.array(upper.edges(int(j[row])))][::-1].tolist(),
+        ),
+    )

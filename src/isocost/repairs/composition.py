@@ -6,7 +6,7 @@ And several rules beside each other: their names, their cost and their edges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,12 +14,10 @@ import numpy as np
 
 from isocost.checks import check_kind, check_listed, short
 from isocost.errors import IsocostError, Problem, UsageError
-from isocost.grid import Grid
 from isocost.groups import Group, as_group, sort_groups, to_json
 from isocost.repairs.recalibrate import bin_scores
-from isocost.rules import ROUNDING, Row, Rule, Segment, check_rule
+from isocost.rules import ROUNDING, Row, Rule, by_coin, check_rule
 from isocost.tallies import Tally, check_tally
-from isocost.typing import Floats
 
 MERGED = "merged"
 """The key of ``made_from`` for the groups that were one when the rule was made."""
@@ -28,12 +26,7 @@ MERGED = "merged"
 def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
     """A rule that does what two rules do one after the other; see :meth:`isocost.Rule.then`."""
     _check(first, second, tally)
-    rows = tuple(
-        row
-        for group in first.groups
-        for piece in _pieces(group, first.segments(group), tally)
-        for row in _rows_after(group, piece, second.segments(group))
-    )
+    rows = tuple(row for group in first.groups for row in _rows(group, first, second, tally))
     return Rule(
         groups=first.groups,
         rows=rows,
@@ -43,7 +36,7 @@ def composed(first: Rule, second: Rule, tally: Tally | None = None) -> Rule:
         notes=(*first.notes, *second.notes),
         made_from=first.made_from,
         salt=second.salt,
-        promise=replace(second.promise, coin=any(0.0 < row.probability < 1.0 for row in rows)),
+        promise=replace(second.promise, coin=by_coin(rows)),
         fitted=second.fitted,
     )
 
@@ -65,85 +58,63 @@ def _check(first: Rule, second: Rule, tally: Tally | None) -> None:
         raise UsageError(Problem("first rule", rule, got, step))
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """An interval and what the first rule does there: a row, or None if scores stay.
-
-    With a grid, cuts are bin edges, and a bin goes where its mean score does.
-    """
-
-    lo: float
-    hi: float
-    row: Row | None
-    grid: Grid | None
-    means: Floats
-
-    def image(self, lo: float, hi: float) -> tuple[float, float]:
-        """Two scores after the first rule."""
-        return (lo, hi) if self.row is None else _both(self.row, (lo, hi))
-
-    def cut(self, level: float) -> float:
-        """The least score that becomes ``level`` or more."""
-        if self.row is None:
-            return level
-        if self.grid is None:
-            there = self.row.lo + (level - float(self.row.value or 0.0)) / self.row.slope
-            return min(max(there, self.lo), self.hi)
-        first, last = (self.grid.first_bin(end, "rule interval") for end in (self.lo, self.hi))
-        below = self.row.after(self.means[first:last]) < level
-        return float(self.grid.cuts[first + int(below.sum())])
-
-
-def _pieces(group: Group, segments: Sequence[Segment], tally: Tally | None) -> Iterator[_Piece]:
-    """The first rule on the whole of [0, 1]."""
-    grid, means = None, np.empty(0)
-    if tally is not None:
-        # Of everybody, if there is nobody of this group.
-        own = tally.index_of(group) if group in tally.groups else None
-        grid, means = tally.grid, bin_scores(tally, own)
-    at = 0.0
-    for segment in segments:
+def _rows(group: Group, first: Rule, second: Rule, tally: Tally | None) -> Iterator[Row]:
+    """The rows of a group: the first rule, cut where scores enter an interval of the second."""
+    segments, at = second.segments(group), 0.0
+    pieces: list[tuple[float, float, Row | None]] = []
+    for segment in first.segments(group):
         certain = [row for row in segment.rows if row.probability > 0.0]
         if certain:
-            if segment.lo > at:
-                yield _Piece(at, segment.lo, None, grid, means)
-            yield _Piece(segment.lo, segment.hi, certain[0], grid, means)
+            pieces += [(at, segment.lo, None), (segment.lo, segment.hi, certain[0])]
             at = segment.hi
-    if at < 1.0:
-        yield _Piece(at, 1.0, None, grid, means)
+    for lo, hi, moves in [*pieces, (at, 1.0, None)]:
+        if lo == hi:
+            continue
+        low, high = _both(moves, (lo, hi))
+        levels = sorted({end for one in segments for end in (one.lo, one.hi) if low < end < high})
+        cuts = _cuts(moves, lo, hi, levels, tally) if moves and levels else levels
+        between = zip(pairwise([lo, *cuts, hi]), pairwise([low, *levels, high]), strict=True)
+        for (start, stop), (bottom, top) in between:
+            if stop > start:
+                middle = np.array([(bottom + top) / 2.0])
+                own = [row for one in segments if one.holds(middle)[0] for row in one.rows]
+                yield from _outcomes(group, moves, start, stop, own)
 
 
-def _rows_after(group: Group, piece: _Piece, segments: Sequence[Segment]) -> Iterator[Row]:
-    """The rows of a piece: it is cut where its scores enter another interval of the second rule."""
-    low, high = piece.image(piece.lo, piece.hi)
-    levels = sorted({end for one in segments for end in (one.lo, one.hi) if low < end < high})
-    ends = [piece.lo, *map(piece.cut, levels), piece.hi]
-    for (lo, hi), (bottom, top) in zip(pairwise(ends), pairwise([low, *levels, high]), strict=True):
-        if hi > lo:
-            middle = np.array([(bottom + top) / 2.0])
-            own = [row for one in segments if one.holds(middle)[0] for row in one.rows]
-            yield from _outcomes(group, piece, lo, hi, own)
+def _cuts(row: Row, lo: float, hi: float, levels: list[float], tally: Tally | None) -> list[float]:
+    """The least scores that become these levels or more.
+
+    With a tally they are bin edges, and a bin goes where its mean score does.
+    """
+    if tally is None:
+        there = [row.lo + (level - float(row.value or 0.0)) / row.slope for level in levels]
+        return [min(max(score, lo), hi) for score in there]
+    # Of everybody, if there is nobody of this group.
+    own = tally.index_of(row.group) if row.group in tally.groups else None
+    first, last = (tally.grid.first_bin(end, "rule interval") for end in (lo, hi))
+    after = row.after(bin_scores(tally, own)[first:last])
+    return [float(tally.grid.cuts[first + int((after < level).sum())]) for level in levels]
 
 
 def _outcomes(
-    group: Group, piece: _Piece, lo: float, hi: float, rows: Sequence[Row]
+    group: Group, moves: Row | None, lo: float, hi: float, rows: Sequence[Row]
 ) -> Iterator[Row]:
     """The rows of the second rule, on the scores that the first gives in [lo, hi)."""
-    ends = piece.image(lo, hi)
-    left = 1.0
+    ends, left = _both(moves, (lo, hi)), 1.0
     for row in rows:
         if row.probability > 0.0:
             left -= row.probability
-            if row.defers or (row.value is None and piece.row is None):
+            if row.defers or (row.value is None and moves is None):
                 yield replace(row, group=group, lo=lo, hi=hi)
             else:
                 yield Row.leading(group, lo, hi, _both(row, ends), row.probability)
-    if piece.row is not None and left > ROUNDING:
+    if moves is not None and left > ROUNDING:
         yield Row.leading(group, lo, hi, ends, left)
 
 
-def _both(row: Row, scores: tuple[float, float]) -> tuple[float, float]:
-    first, second = row.after(np.array(scores)).tolist()
+def _both(row: Row | None, scores: tuple[float, float]) -> tuple[float, float]:
+    """Two scores after a row, if there is one."""
+    first, second = scores if row is None else row.after(np.array(scores)).tolist()
     return first, second
 
 

@@ -33,37 +33,43 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isocost.checks import as_number, check_tolerance, check_word, short
 from isocost.errors import (
     DeferralWarning,
     InfeasibleError,
     InfeasibleWarning,
     Problem,
-    UsageError,
     setting,
 )
 from isocost.groups import Group
 from isocost.measures.table import MEASURES
 from isocost.question import Question
 from isocost.repairs.base import repairs
-from isocost.repairs.lp import SOLVED, Levels, ScoreLevels, check_levels, score_levels, unsolved
+from isocost.repairs.lp import (
+    FEWEST_DECIDED,
+    LEAST,
+    Achievability,
+    Levels,
+    Request,
+    ScoreLevels,
+    SparseRows,
+    System,
+    check_request,
+    minimize,
+    score_levels,
+    unsolved,
+)
 from isocost.repairs.review import reviewed
-from isocost.result import Record
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.typing import Floats, Ints
-
-LEAST = "least"
-
-KEEPS: tuple[str, ...] = ("information", "brier")
+from isocost.typing import Floats
 
 EXACT = 1e-9
 """Largest difference between a program and its dual."""
@@ -98,8 +104,6 @@ def hand_over(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     share : float, "least" or None
         The share of each group that is handed over; "least", or None, for the least that is enough.
     tolerance : float
@@ -118,10 +122,8 @@ def hand_over(
         If the share is too small: raise :class:`InfeasibleError`, whose ``feasibility`` is a
         :class:`Deferral` that names the least, or hand over the least, with a warning and a note.
         Where no share is enough there is nothing closest, and it is raised.
-    salt : str
-        The coin's salt.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------
@@ -159,13 +161,12 @@ def hand_over(
     African-American 0.2191 0.5609 0.6263 0.6248 0.4554
     Caucasian        0.2191 0.5609 0.6263 0.6248 0.4554
     """
-    request = check_request(share, tolerance, question.threshold, keep, levels)
-    check_word("infeasible", infeasible, ("raise", "closest"))
+    request = check_request(question, tolerance, levels, share=share, keep=keep)
     program, solved, verdict = solution_of(tally, request)
     notes = []
     if solved is None or not verdict.feasible:
         if solved is None or infeasible == "raise":
-            raise InfeasibleError(verdict.problem(request), verdict)
+            raise InfeasibleError(verdict.problem(), verdict)
         notes.append(
             f"Handing over {request.share:.4g} is not enough for {GOAL}. This is the "
             f"closest: {round_up(verdict.smallest_share)} is handed over."
@@ -176,7 +177,14 @@ def hand_over(
         groups=tally.groups,
         rows=rows,
         method="hand_over",
-        settings={**vars(request), "infeasible": infeasible},
+        settings={
+            "share": request.share,
+            "tolerance": request.raised(),
+            "threshold": request.threshold,
+            "keep": request.keep,
+            "levels": request.levels,
+            "infeasible": infeasible,
+        },
         salt=salt,
     )
     after = rule.expected(tally)
@@ -186,88 +194,52 @@ def hand_over(
         warnings.warn(text, DeferralWarning, stacklevel=5)
     notes += [*loud, *gone.remarks()]
     if request.share is None:
-        notes.append(verdict.certificate)
+        proof = f"Linear programs prove that no share below {verdict.bound:.2%} is enough."
+        nobody = "Nobody has to be handed over for this."
+        notes.append(nobody if verdict.smallest_share <= EXACT else proof)
     kinds = after.kinds(request.threshold)
     # Rates that can be watched.
     names = ("fpr", "fnr", "ppv", "npv", "selection_rate")
     values = {name: MEASURES[name].of(kinds) for name in names}
+    far = {name: float(np.ptp(x)) for name, x in values.items() if not np.isnan(x).any()}
     # A tolerance is about the distribution, which a rate may exceed.
-    reached = {
-        name: request.tolerance if (far := float(np.ptp(x))) <= request.tolerance + EXACT else far
-        for name, x in values.items()
-        if not np.isnan(x).any()
-    }
+    allowed = max(request.tolerances.values())
+    reached = {name: allowed if x <= allowed + EXACT else x for name, x in far.items()}
     shares = after.shares_handed_over
     promise = Promise.of(rows, reached, threshold=request.threshold, handed_over=shares)
     return replace(rule, notes=tuple(notes), promise=promise)
 
 
 @dataclass(frozen=True)
-class DeferralRequest:
-    """The arguments of :func:`hand_over`, checked; ``share`` is None for the least."""
-
-    share: float | None
-    tolerance: float
-    threshold: float
-    keep: str
-    levels: Levels
-
-
-def check_request(
-    share: Any, tolerance: Any, threshold: float, keep: str, levels: Any
-) -> DeferralRequest:
-    """Bring the arguments into one form; raise if one of them is invalid."""
-    check_word("keep", keep, KEEPS)
-    if isinstance(share, str) and share == LEAST:
-        share = None
-    if share is not None and not 0.0 <= as_number(share) <= 1.0 - FEWEST_DECIDED:
-        rule = f'must be a share from 0 to {1.0 - FEWEST_DECIDED:g}, or "{LEAST}"'
-        step = "use 0.25 to hand over a quarter of each group"
-        raise UsageError(Problem("share", rule, short(share), step))
-    return DeferralRequest(
-        share=None if share is None else as_number(share),
-        tolerance=check_tolerance(tolerance),
-        threshold=threshold,
-        keep=keep,
-        levels=check_levels(levels),
-    )
-
-
-@dataclass(frozen=True)
-class Deferral(Record):
+class Deferral(Achievability):
     """The verdict on a share to hand over, and the share that is enough.
 
     Attributes
     ----------
+    request : Request
+        What was requested; its ``share`` is None for the least.
     feasible : bool
         Whether the share asked for is enough.
-    share : float or None
-        The share asked for; None for the least.
+    excess, smallest_tolerance : float
+        If no share is enough, the least amount by which the tolerance must be raised for one to be,
+        and the tolerance with it.
     smallest_share : float
         The least share of each group that is enough; NaN if none below 99 % is, or if it was not
         computed.
     bound : float
         A share below which none is enough, by the dual of the linear program: up to 1e-9 the least.
         Infinite if no share is enough.
-    threshold : float
-        The threshold asked for.
-    smallest_tolerance : float
-        If no share is enough, the least tolerance with which one is; 0 otherwise.
     """
 
-    feasible: bool
-    share: float | None
-    threshold: float
+    written = ("feasible", "share", "threshold", "smallest_share", "bound", "smallest_tolerance")
+
     smallest_share: float = math.nan
     bound: float = math.nan
-    smallest_tolerance: float = 0.0
 
     @property
-    def certificate(self) -> str:
-        """The proof of the least share, in a sentence."""
-        if self.smallest_share <= EXACT:
-            return "Nobody has to be handed over for this."
-        return f"Linear programs prove that no share below {self.bound:.2%} is enough."
+    def share(self) -> float | None:
+        """The share asked for; None for the least."""
+        return self.request.share
 
     def __str__(self) -> str:
         if math.isnan(self.smallest_share):
@@ -275,51 +247,46 @@ class Deferral(Record):
         least = f"{self.smallest_share:.2%} must be handed over."
         return f"Feasible: {least}" if self.feasible else f"Not feasible: at least {least}"
 
-    def problem(self, request: DeferralRequest) -> Problem:
+    def problem(self) -> Problem:
         """The error for a share that is not enough."""
         said = str(self).lower().rstrip(".")
         if math.isnan(self.smallest_share):
             rule = f"must allow {GOAL}, with some share handed over"
-            got = f"{request.tolerance:g}; {said}"
-            least = setting("tolerance", float(round_up(self.smallest_tolerance)))
-            return Problem("tolerance", rule, got, f"use {least} or more")
+            got = f"{self.request.raised():g}; {said}"
+            return Problem("tolerance", rule, got, f"use {self.enough()} or more")
         rule = f"must be at least {round_up(self.smallest_share)} for {GOAL}"
         step = f"hand over more, or use {setting('share', LEAST)}"
         step += f"; or ask for less with {setting('tolerance')}"
-        return Problem("share", rule, f"{request.share:g}; {said}", step)
+        return Problem("share", rule, f"{self.share:g}; {said}", step)
 
 
-def solution_of(
-    tally: Tally, request: DeferralRequest
-) -> tuple[DeferralProgram, Solved | None, Deferral]:
-    """The program, its best solution at the share asked for or at the least one, and the verdict.
-
-    The outputs are the levels of all groups, and the threshold.
-    """
+def solution_of(tally: Tally, request: Request) -> tuple[DeferralProgram, Solved | None, Deferral]:
+    """The program, its best solution at the share asked for or at the least, and the verdict."""
     levels = [
         score_levels(tally, group, request.threshold, request.levels)
         for group in range(len(tally.groups))
     ]
+    # The outputs are the levels of all groups, and the threshold.
     values = np.unique(np.concatenate([one.p for one in levels]))
     if len(values) >= MOST_OUTPUTS:
         places = np.linspace(0, len(values) - 1, MOST_OUTPUTS - 1)
         values = values[np.unique(places.round().astype(np.intp))]
     outputs = np.union1d(values, request.threshold)
-    program = DeferralProgram(levels, outputs, request.tolerance, request.keep)
-    verdict, fewest = Deferral(True, request.share, request.threshold), program.fewest()
+    allowed = max(request.tolerances.values())
+    program = DeferralProgram(levels, outputs, allowed, request.keep)
+    fewest = program.fewest()
     if fewest is None:
         # With the tolerance 1 any share is enough.
-        low, high = request.tolerance, 1.0
+        low, high = allowed, 1.0
         while high - low > 1e-3:
             middle = (low + high) / 2.0
             possible = replace(program, spread=middle).fewest() is not None
             low, high = (low, middle) if possible else (middle, high)
-        none = replace(verdict, feasible=False, bound=math.inf, smallest_tolerance=high)
-        return program, None, none
+        return program, None, Deferral(request, False, high - allowed, bound=math.inf)
     smallest = 1.0 - fewest.decided
     bound = min(1.0 - 1.0 / max(fewest.bound, 1.0), smallest)
     feasible = request.share is None or smallest <= request.share + EXACT
-    verdict = replace(verdict, feasible=feasible, smallest_share=smallest, bound=bound)
+    verdict = Deferral(request, feasible, smallest_share=smallest, bound=bound)
     share = request.share if request.share is not None and feasible else smallest
     # Fewer are decided by rounding if need be.
     for scale in (0.0, 1e-12, 1e-11, 1e-10, 1e-9):
@@ -333,9 +300,6 @@ def solution_of(
 
 MOST_OUTPUTS = 128
 """The most outputs that all groups share."""
-
-FEWEST_DECIDED = 0.01
-"""At least this share of every group is decided; handing over all others repairs nothing."""
 
 NOISE = 1e-12
 """A weight up to here is rounding."""
@@ -379,27 +343,27 @@ class DeferralProgram:
         return {"v": ends[:-1], "s": s, "low": low, "u": u, "width": u + 1}
 
     @cached_property
-    def _system(self) -> tuple[_System, _System]:
+    def _system(self) -> tuple[System, System]:
         """The inequalities and equations."""
         at, q = self._starts, self.outputs
-        below, equal = _Rows(at["width"]), _Rows(at["width"])
+        below, equal = SparseRows(at["width"]), SparseRows(at["width"])
         for t, one in enumerate(self.levels):
             v, s, n = at["v"][t], at["s"][t], len(one)
-            below.add({v: np.eye(n), at["u"]: -one.w[:, None]})
+            below.add_blocks({v: np.eye(n), at["u"]: -one.w[:, None]})
             over = np.maximum(q - one.p[:, None], 0.0)
-            below.add({s: over, v: -np.maximum(one.p - one.p[:, None], 0.0)})
-            equal.add({v: np.ones((1, n))}, 1.0)
-            equal.add({v: one.p[None, :], s: -q[None, :]})
+            below.add_blocks({s: over, v: -np.maximum(one.p - one.p[:, None], 0.0)})
+            equal.add_blocks({v: np.ones((1, n))}, 1.0)
+            equal.add_blocks({v: one.p[None, :], s: -q[None, :]})
             if t == 0 or self.spread:
-                equal.add({s: np.ones((1, len(q)))}, 1.0)
+                equal.add_blocks({s: np.ones((1, len(q)))}, 1.0)
         above = np.triu(np.ones((len(q), len(q))))
         for label, share in enumerate((1.0 - q, q) if self.spread else ()):
             low = at["low"] + label * len(q)
             each = np.eye(len(q))
             for s in at["s"]:
                 # Each share is at least the lowest, and no more than the tolerance above it.
-                below.add({s: -above * share, low: each})
-                below.add({s: above * share, low: -each}, self.spread)
+                below.add_blocks({s: -above * share, low: each})
+                below.add_blocks({s: above * share, low: -each}, self.spread)
         return below.system, equal.system
 
     def _solve(self, costs: Floats, least: float, most: float) -> Solved | None:
@@ -407,10 +371,13 @@ class DeferralProgram:
         at = self._starts
         lower, upper = np.zeros(at["width"]), np.ones(at["width"])
         lower[at["u"]], upper[at["u"]] = least, most
-        minimum = _minimize(costs, *self._system, (lower, upper))
-        if minimum is None:
+        below, equal = self._system
+        found = minimize(costs, equal, below, (lower, upper))
+        if found is None:
             return None
-        x, bound = minimum
+        x = found.x
+        prices = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals
+        bound = dual_bound(costs, below, equal, (lower, upper), prices)
         weights = [x[s : s + len(self.outputs)] for s in at["s"]]
         return Solved(weights, 1.0 / float(x[at["u"]]), float(costs @ x), bound)
 
@@ -430,69 +397,10 @@ class DeferralProgram:
         return self._solve(costs, u, u)
 
 
-_System = tuple[Any, Floats]
-"""A sparse matrix and the right-hand sides of its rows."""
-
-
-class _Rows:
-    """Rows of a sparse matrix as they are added, and their right-hand sides."""
-
-    def __init__(self, width: int) -> None:
-        self.width, self.count = width, 0
-        self._entries: list[tuple[Ints, Ints, Floats]] = []
-        self._right: list[Floats] = []
-
-    def add(self, blocks: Mapping[int, Floats], right: float = 0.0) -> None:
-        """Rows with these blocks, each beginning at its column."""
-        rows = len(next(iter(blocks.values())))
-        for start, block in blocks.items():
-            i, j = np.nonzero(block)
-            self._entries.append((i + self.count, j + start, block[i, j]))
-        self._right.append(np.full(rows, right))
-        self.count += rows
-
-    @property
-    def system(self) -> _System:
-        """The rows so far: a sparse matrix, and the right-hand sides."""
-        from scipy.sparse import coo_array
-
-        i, j, values = (np.concatenate(x) for x in zip(*self._entries, strict=True))
-        matrix = coo_array((values, (i, j)), shape=(self.count, self.width)).tocsr()
-        return matrix, np.concatenate(self._right)
-
-
-def _minimize(
-    costs: Floats, below: _System, equal: _System, bounds: tuple[Floats, Floats]
-) -> tuple[Floats, float] | None:
-    """The best variables, and a bound that the dual proves; None if nothing is feasible."""
-    from scipy.optimize import linprog
-
-    # Presolving has found programs infeasible that are not.
-    for method, presolve in (("highs-ds", True), ("highs-ds", False), ("highs-ipm", True)):
-        result = linprog(
-            costs,
-            A_ub=below[0],
-            b_ub=below[1],
-            A_eq=equal[0],
-            b_eq=equal[1],
-            bounds=np.stack(bounds, axis=1),
-            method=method,
-            options={
-                "presolve": presolve,
-                "primal_feasibility_tolerance": 1e-10,
-                "dual_feasibility_tolerance": 1e-10,
-            },
-        )
-        if result.status == SOLVED:
-            prices = (np.minimum(result.ineqlin.marginals, 0.0), result.eqlin.marginals)
-            return result.x, dual_bound(costs, below, equal, bounds, prices)
-    return None
-
-
 def dual_bound(
     costs: Floats,
-    below: _System,
-    equal: _System,
+    below: System,
+    equal: System,
     bounds: tuple[Floats, Floats],
     prices: tuple[Floats, Floats],
 ) -> float:
@@ -518,13 +426,6 @@ def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: flo
 
     ``weights`` are the shares of the outputs among the decided, and ``decided`` is the share of
     the group that is.
-
-    Examples
-    --------
-    >>> two = np.array([0.2, 0.8])
-    >>> group = ScoreLevels(two, two, two > 0.5, two, np.array([0.5, 0.5]), two, 1.0, 0.5)
-    >>> assigned(group, np.array([0.2, 0.5]), np.array([0.25, 0.75]), 0.8).round(3).tolist()
-    [[0.4, 0.6], [0.0, 0.6]]
     """
     order = np.argsort(levels.p, kind="stable")
     p, w = levels.p[order], levels.w[order]

@@ -1,4 +1,4 @@
-"""Levels of scores, and the linear program of reconciling over them.
+"""Linear programs: what may be asked of them, levels of scores, and sparse models to solve.
 
 Neighbouring scores of a group are pooled into levels until their share of positives is known.
 The number of levels is a compromise for people who are not seen yet.  Few levels throw away what
@@ -21,27 +21,209 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from isocost.cells import add_up
-from isocost.checks import check_whole
-from isocost.errors import IsocostError, Problem, setting
-from isocost.measures.table import MEASURES
+from isocost.checks import (
+    as_number,
+    check_flag,
+    check_tolerance,
+    check_unit,
+    check_whole,
+    check_word,
+    short,
+)
+from isocost.costs import Cost
+from isocost.errors import IsocostError, Problem, UsageError, setting, spoken
+from isocost.measures.table import MEASURES, OVERALL
+from isocost.question import Question
+from isocost.result import Record
+from isocost.tables import round_up
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats, Ints
 
-FEWEST = 20
-"""The least number of rows of a level, where there are as many: the share of positives of fewer is
-noise, and a level of one row would hand out its label as a score."""
+# Requests and verdicts
+
+RATES: tuple[str, ...] = (
+    # Base rate and mean score of calibrated scores are the same, and no rule changes them.
+    *(m for m, row in MEASURES.items() if row.over_labels and m not in {"base_rate", "mean_score"}),
+    "cost",
+)
+"""Rates that can be made equal: measures that are linear in who gets which score, and costs."""
+
+FLOORS: tuple[str, ...] = tuple(
+    prefix + name
+    for prefix in ("", OVERALL)
+    for name in RATES
+    if name in MEASURES and MEASURES[name].better != "lower"
+)
+"""Rates that can have a floor: of which more may be wanted."""
+
+EVERYTHING = "everything"
+"""Equal among the decided when people are handed over."""
+
+KEEPS: tuple[str, ...] = ("information", "brier")
+
+LEAST = "least"
+
+FEWEST_DECIDED = 0.01
+"""At least this share of every group is decided; handing over all others repairs nothing."""
 
 FEWEST_LEVELS, MOST_LEVELS = 2, 1024
 
 Levels: TypeAlias = int | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of :func:`isocost.reconcile` or :func:`isocost.hand_over`, in one form.
+
+    ``tolerances`` has a number for each rate that is to be equal; ``share`` is None for the least.
+    """
+
+    threshold: float
+    tolerances: Mapping[str, float]
+    levels: Levels
+    cost: Cost | None = None
+    floor: Mapping[str, float] = field(default_factory=dict)
+    no_worse: bool = False
+    monotone: bool = False
+    share: float | None = None
+    keep: str = KEEPS[0]
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """The rates that are to be equal."""
+        return tuple(self.tolerances)
+
+    def raised(self, excess: float = 0.0) -> float | dict[str, float]:
+        """The tolerances, raised; one number if all are the same."""
+        raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
+        return raised if len(set(raised.values())) > 1 else max(raised.values())
+
+
+def check_request(
+    question: Question,
+    tolerance: Any,
+    levels: Any,
+    *,
+    equal: Any = None,
+    floor: Any = None,
+    no_worse: Any = False,
+    monotone: Any = False,
+    share: Any = None,
+    keep: Any = KEEPS[0],
+) -> Request:
+    """Bring the arguments into one form; raise if one of them is invalid."""
+    names = (EVERYTHING,) if equal is None else _check_equal(equal)
+    if isinstance(tolerance, Mapping) and (unknown := [n for n in tolerance if n not in names]):
+        rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
+        step = f"add them to {setting('equal')}, or leave them out; a rate that is not named gets 0"
+        raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
+    by_name = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(names, tolerance)
+    if not isinstance(levels, str) or levels != "auto":
+        step = f"use {setting('levels', 'auto')}, the default"
+        levels = check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
+    if check_flag("no_worse", no_worse) and not any(map(direction_of, names)):
+        can = spoken("can be True", "can be given")
+        rule = f"{can} only if {setting('equal')} has a rate that can get worse"
+        least = setting("floor", {"selection_rate": ...})
+        step = f"use {least}, or another rate in {setting('equal')}"
+        raise UsageError(Problem("no_worse", rule, setting("equal", names), step))
+    check_word("keep", keep, KEEPS)
+    share = None if isinstance(share, str) and share == LEAST else share
+    if share is not None and not 0.0 <= as_number(share) <= 1.0 - FEWEST_DECIDED:
+        rule = f'must be a share from 0 to {1.0 - FEWEST_DECIDED:g}, or "{LEAST}"'
+        step = "use 0.25 to hand over a quarter of each group"
+        raise UsageError(Problem("share", rule, short(share), step))
+    return Request(
+        threshold=question.threshold,
+        tolerances={name: check_tolerance(by_name.get(name, 0.0)) for name in names},
+        levels=levels,
+        cost=question.cost if "cost" in names else None,
+        floor={} if floor is None else _check_floor(floor),
+        no_worse=bool(no_worse),
+        monotone=check_flag("monotone", monotone),
+        share=None if share is None else as_number(share),
+        keep=keep,
+    )
+
+
+def _check_equal(equal: Any) -> tuple[str, ...]:
+    listed = (equal,) if isinstance(equal, str) else equal if isinstance(equal, Sequence) else ()
+    names = tuple(listed) if all(isinstance(name, str) for name in listed) else ()
+    if not names or len(set(names)) != len(names) or not set(names) <= set(RATES):
+        rule = f"must name rates to be equal, each once, from {', '.join(RATES)}"
+        step = f"use {setting('equal', ('fpr', 'fnr'))}"
+        raise UsageError(Problem("equal", rule, short(equal), step))
+    return names
+
+
+def _check_floor(floor: Any) -> dict[str, float]:
+    unknown = [name for name in floor if name not in FLOORS] if isinstance(floor, Mapping) else [0]
+    if unknown:
+        mapping = spoken("must be a mapping from rates to numbers", "must name rates")
+        rule = f"{mapping}; a floor can be of {', '.join(FLOORS)}"
+        got = setting("floor", floor) if isinstance(floor, Mapping) else short(floor)
+        step = f"use for example {setting('floor', {'selection_rate': 0.1})}"
+        if any(name in RATES for name in unknown):
+            step = f"{step}; to keep error rates from rising use {setting('no_worse', True)}"
+        raise UsageError(Problem("floor", rule, spoken(short(floor), got), step))
+    return {name: check_unit(f"floor of {name}", least) for name, least in floor.items()}
+
+
+def direction_of(name: str) -> Literal["lower", "higher"] | None:
+    """The better direction of a rate, or of the cost."""
+    return "lower" if name == "cost" else MEASURES[name].better
+
+
+@dataclass(frozen=True)
+class Achievability(Record):
+    """The verdict on a request, and the nearest one that can be met.
+
+    Attributes
+    ----------
+    request : Request
+        The request.
+    feasible : bool
+        True if it can be met.
+    excess : float
+        The least amount by which every tolerance must be raised; 0 if none need be, NaN if no
+        tolerance is enough.
+    """
+
+    request: Request
+    feasible: bool = True
+    excess: float = 0.0
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the request."""
+        return self.request.threshold
+
+    @property
+    def smallest_tolerance(self) -> float:
+        """The largest tolerance requested plus ``excess``: it is enough for all rates."""
+        return max(self.request.tolerances.values()) + self.excess
+
+    def enough(self) -> str:
+        """The argument with the smallest tolerances, rounded up."""
+        raised = self.request.raised(self.excess)
+        if isinstance(raised, float):
+            return setting("tolerance", float(round_up(raised)))
+        return setting("tolerance", {n: float(round_up(t)) for n, t in raised.items()})
+
+
+# Levels
+
+FEWEST = 20
+"""The least number of rows of a level, where there are as many: the share of positives of fewer is
+noise, and a level of one row would hand out its label as a score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +248,6 @@ class ScoreLevels:
         return len(self.w)
 
 
-def check_levels(levels: Any) -> Levels:
-    """A number of levels, or "auto"; raise if it is neither."""
-    if isinstance(levels, str) and levels == "auto":
-        return "auto"
-    step = f"use {setting('levels', 'auto')}, the default"
-    return check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
-
-
 def score_levels(
     tally: Tally,
     group: int,
@@ -87,17 +261,6 @@ def score_levels(
     :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
     that side.  Empty bins between two levels are shared half and half.  If ``monotone``, levels
     are pooled further until shares of positives rise on each side of the threshold.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> caucasian = score_levels(compas(), 1, 0.5, 64)
-    >>> caucasian.p.round(3).tolist()
-    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.719, 0.694, 0.703]
-    >>> len(score_levels(compas(), 1, 0.5, 4))
-    3
-    >>> score_levels(compas(), 1, 0.5, 64, monotone=True).p.round(3).tolist()
-    [0.209, 0.313, 0.341, 0.396, 0.461, 0.572, 0.615, 0.707]
     """
     cells = tally.cells.take(tally.cells.of_group(group))
     columns = (cells.n, cells.w, cells.w * cells.label, cells.w2)
@@ -136,25 +299,11 @@ def score_levels(
 
 
 def isotonic(values: Floats, weights: Floats) -> tuple[Floats, Ints]:
-    """The nearest values that never fall, by pooling adjacent violators; and where blocks start.
+    """The nearest values that never fall, and where their blocks start."""
+    from scipy.optimize import isotonic_regression
 
-    Examples
-    --------
-    >>> fitted, starts = isotonic(np.array([0.1, 0.4, 0.2, 0.9]), np.ones(4))
-    >>> fitted.round(3).tolist(), starts.tolist()
-    ([0.1, 0.3, 0.3, 0.9], [0, 1, 3])
-    """
-    blocks: list[tuple[float, float, int]] = []
-    for start, (value, weight) in enumerate(zip(values, weights, strict=True)):
-        mean, total = float(value), float(weight)
-        while blocks and blocks[-1][0] >= mean:
-            before, own, start = blocks.pop()
-            mean = (mean * total + before * own) / (total + own)
-            total += own
-        blocks.append((mean, total, start))
-    starts = np.array([start for *_, start in blocks], dtype=np.intp)
-    sizes = np.diff(np.append(starts, len(values)))
-    return np.repeat([mean for mean, *_ in blocks], sizes), starts
+    fitted = isotonic_regression(values, weights=weights)
+    return fitted.x, fitted.blocks[:-1]
 
 
 def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
@@ -188,9 +337,6 @@ EXACT = 1e-10
 NEAR = 1e-6
 """A limit that is this near its bound may be missed when the shares are put right."""
 
-SOLVED, INFEASIBLE = 0, 2
-"""Two states of scipy's solver."""
-
 
 @dataclass(frozen=True, eq=False)
 class Choices:
@@ -198,7 +344,9 @@ class Choices:
 
     ``level`` counts the levels of a group, and ``row`` all levels of all groups.  The output is
     ``value``, and ``pool`` its number among all outputs that several levels share; -1 for a level's
-    own share of positives, which is always calibrated.
+    own share of positives, which is always calibrated.  The level has the share ``w`` of its group
+    and ``people`` of everybody, and the share of positives ``p``; ``positive`` outputs are at or
+    above the threshold, and ``flipped`` ones change the decision.
     """
 
     levels: Sequence[ScoreLevels]
@@ -208,49 +356,22 @@ class Choices:
     row: Ints
     pool: Ints
     value: Floats
+    w: Floats
+    p: Floats
+    people: Floats
+    positive: Bools
+    flipped: Bools
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def _of_level(self, name: str) -> Floats:
-        values: Floats = np.concatenate([getattr(each, name) for each in self.levels])
-        return values[self.row]
-
-    def _of_group(self, name: str) -> Floats:
-        return np.array([getattr(each, name) for each in self.levels])[self.group]
-
-    @cached_property
-    def w(self) -> Floats:
-        """The level's share of its group."""
-        return self._of_level("w")
-
-    @cached_property
-    def p(self) -> Floats:
-        """The level's share of positives."""
-        return self._of_level("p")
-
-    @cached_property
-    def positive(self) -> Bools:
-        """True where the output is at or above the threshold."""
-        return self.value >= self.threshold
-
-    @cached_property
-    def people(self) -> Floats:
-        """The level's share of everybody."""
-        return self.w * self._of_group("share")
-
-    @cached_property
-    def flipped(self) -> Bools:
-        """True where the output changes the decision."""
-        return np.asarray(self._of_level("above") != self.positive)
-
     def rate(self, name: str, overall: bool = False) -> Floats:
         """The part of each choice in a rate of its group, or in that of everybody."""
         measure = MEASURES[name]
-        mu, w, q = self._of_group("base_rate"), self.w, self.value
+        rates, w, q = np.array([each.base_rate for each in self.levels]), self.w, self.value
+        mu = rates[self.group]
         if overall:
-            each = self.levels
-            mu, w = np.array(sum(g.share * g.base_rate for g in each)), self.people
+            mu, w = np.array([each.share for each in self.levels]) @ rates, self.people
         added, total = np.zeros(len(self)), np.zeros(len(self))
         for label, share, everyone in ((0, 1.0 - self.p, 1.0 - mu), (1, self.p, mu)):
             if label in (measure.over_labels or ()):
@@ -266,22 +387,13 @@ class Choices:
         return a[self.group] * fp + b[self.group] * fn
 
     @cached_property
-    def equations(self) -> tuple[Any, Floats]:
+    def equations(self) -> System:
         """The equations of every program: levels are divided up, and pools are calibrated."""
-        columns, pooled = np.arange(len(self)), np.flatnonzero(self.pool >= 0)
-        levels, pools = sum(map(len, self.levels)), int(self.pool.max()) + 1
-        whole = self.row, columns, np.ones(len(self))
+        pooled, rows = np.flatnonzero(self.pool >= 0), SparseRows(len(self))
+        rows.add(sum(map(len, self.levels)), 1.0, (self.row, np.arange(len(self)), 1.0))
         excess = (self.w * (self.p - self.value))[pooled]
-        calibrated = levels + self.pool[pooled], pooled, excess
-        right = np.append(np.ones(levels), np.zeros(pools))
-        return _sparse([whole, calibrated], (levels + pools, len(self))), right
-
-    @property
-    def unlimited(self) -> Limits:
-        """No limits at all."""
-        from scipy.sparse import csr_array
-
-        return Limits.of(csr_array((0, len(self))), np.empty(0))
+        rows.add(int(self.pool.max()) + 1, 0.0, (self.pool[pooled], pooled, excess))
+        return rows.system
 
     @cached_property
     def falls(self) -> Any:
@@ -314,20 +426,10 @@ class Choices:
 
     def by_group(self, *columns: Floats) -> Any:
         """A matrix that adds up each column by group: a row per column and group."""
-        groups, own = len(self.levels), np.arange(len(self))
-        blocks = [(self.group + groups * k, own, column) for k, column in enumerate(columns)]
-        return _sparse(blocks, (groups * len(columns), len(self)))
-
-
-def _sparse(blocks: Sequence[tuple[Ints, Ints, Floats]], shape: tuple[int, int]) -> Any:
-    """A sparse matrix from blocks of rows, columns and values.
-
-    For small programs it is several times as fast as putting sparse matrices together.
-    """
-    from scipy.sparse import csr_array
-
-    rows, columns, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    return csr_array((values, (rows, columns)), shape=shape)
+        rows, own = SparseRows(len(self)), np.arange(len(self))
+        for column in columns:
+            rows.add(len(self.levels), 0.0, (self.group, own, column))
+        return rows.system[0]
 
 
 def just_below(threshold: float) -> float:
@@ -381,100 +483,104 @@ def make_choices(
         pool = np.where(output < 0, -1, output + first_pool)
         columns.append((np.full_like(level, group), level, level + first_row, pool, value))
         first_row, first_pool = first_row + len(own), first_pool + len(shared)
-    return Choices(levels, threshold, *(np.concatenate(x) for x in zip(*columns, strict=True)))
+    names = ("group", "level", "row", "pool", "value")
+    found: dict[str, Any] = {
+        name: np.concatenate(column)
+        for name, column in zip(names, zip(*columns, strict=True), strict=True)
+    }
+    w, p, above = (
+        np.concatenate([getattr(each, name) for each in levels])[found["row"]]
+        for name in ("w", "p", "above")
+    )
+    people = w * np.array([each.share for each in levels])[found["group"]]
+    positive = found["value"] >= threshold
+    found |= {"w": w, "p": p, "people": people}
+    return Choices(levels, threshold, **found, positive=positive, flipped=above != positive)
 
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Inequalities matrix @ x <= bound for the shares x of the choices.
-
-    The bounds that are ``soft`` are raised by :func:`least_slack`, all by the same amount.
-    """
+class Limit(NamedTuple):
+    """Inequalities matrix @ x <= bound for the shares x; :func:`least_slack` raises soft ones."""
 
     matrix: Any
     bound: Floats
-    soft: Bools
-
-    @classmethod
-    def of(cls, matrix: Any, bound: Any, soft: bool = False) -> Limits:
-        """Limits that are all soft, or none of them."""
-        from scipy.sparse import csr_array
-
-        matrix = csr_array(matrix)
-        count = matrix.shape[0]
-        return cls(matrix, np.broadcast_to(bound, count).astype(float), np.full(count, soft))
-
-    def __add__(self, other: Limits) -> Limits:
-        from scipy.sparse import vstack
-
-        return Limits(
-            vstack([self.matrix, other.matrix]).tocsr(),
-            np.append(self.bound, other.bound),
-            np.append(self.soft, other.soft),
-        )
-
-    def padded(self, width: int) -> tuple[Any, Floats]:
-        """Matrix and bound for more variables, those of the shares first."""
-        matrix = self.matrix.copy()
-        matrix.resize((matrix.shape[0], width))
-        return matrix, self.bound
+    soft: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class EqualityProgram:
     """A linear program: rates of the choices to make equal, each within its tolerance.
 
-    ``rates`` has the part of each choice in each rate.  There may be further limits on the shares.
+    ``rates`` has the part of each choice in each rate.  There may be limits on the shares.
     """
 
     choices: Choices
     rates: Mapping[str, Floats]
     tolerances: Mapping[str, float]
-    limits: Limits
+    limits: Sequence[Limit] = ()
 
     @cached_property
     def rates_matrix(self) -> Any:
         """One row per rate and group, the groups of a rate together."""
         return self.choices.by_group(*self.rates.values())
 
+    @cached_property
+    def limited(self) -> tuple[System, Bools]:
+        """All limits together, and which of them are soft."""
+        from scipy.sparse import csr_array, vstack
+
+        none = csr_array((0, len(self.choices)))
+        matrix = vstack([none, *(limit.matrix for limit in self.limits)]).tocsr()
+        bound = np.concatenate([np.empty(0), *(limit.bound for limit in self.limits)])
+        soft = [np.full(len(limit.bound), limit.soft) for limit in self.limits]
+        return (matrix, bound), np.concatenate([np.zeros(0, dtype=bool), *soft])
+
     def relaxed(self, excess: float = 0.0, slack: float = 0.0) -> EqualityProgram:
         """The program with every tolerance, or every soft limit, raised."""
         raised = {name: tolerance + excess for name, tolerance in self.tolerances.items()}
-        bound = self.limits.bound + slack * self.limits.soft
-        return replace(self, tolerances=raised, limits=replace(self.limits, bound=bound))
+        limits = [limit._replace(bound=limit.bound + slack * limit.soft) for limit in self.limits]
+        return replace(self, tolerances=raised, limits=limits)
 
-    def equations(self) -> tuple[Any, Floats, Floats]:
-        """The equations, their right-hand sides, and the upper bounds of the variables.
+    def minimum(self, column: Floats | None = None, raising: str = "") -> Floats | None:
+        """The variables with the least of what each choice adds; None if nothing is feasible.
 
         Variables: the shares x; per rate its lowest value s; per rate and group d = rate - s,
-        between 0 and the tolerance.
+        between 0 and the tolerance; and an amount by which "tolerances", or soft "limits", may be
+        raised.  Without a column the least such amount is looked for.
         """
-        matrix, right = self.choices.equations
-        always, rates = matrix.tocoo(), self.rates_matrix.tocoo()
         groups, names = len(self.choices.levels), len(self.rates)
         shares, pairs = len(self.choices), np.arange(groups * names)
-        below, minus = len(right) + pairs, np.full(len(pairs), -1.0)
-        blocks = [
-            (always.row, always.col, always.data),
-            (len(right) + rates.row, rates.col, rates.data),
-            (below, shares + pairs // groups, minus),
-            (below, shares + names + pairs, minus),
-        ]
+        differences = shares + names + pairs
+        width = shares + names + len(pairs) + 1
+        equal, below = SparseRows(width), SparseRows(width)
+        matrix, right = self.choices.equations
+        equal.add(len(right), right, matrix)
+        minus = (pairs, shares + pairs // groups, -1.0), (pairs, differences, -1.0)
+        equal.add(len(pairs), 0.0, self.rates_matrix, *minus)
+        (matrix, bound), soft = self.limited
+        raised = np.flatnonzero(soft) if raising == "limits" else np.empty(0, dtype=int)
+        below.add(len(bound), bound, matrix, (raised, np.full(len(raised), width - 1), -1.0))
+        upper = np.full(width, np.inf)
         caps = np.repeat(list(self.tolerances.values()), groups)
-        upper = np.append(np.full(shares + names, np.inf), caps)
-        matrix = _sparse(blocks, (len(right) + len(pairs), len(upper)))
-        return matrix, np.append(right, np.zeros(len(pairs))), upper
+        if raising == "tolerances":
+            capped = np.flatnonzero(np.isfinite(caps))
+            rows = np.arange(len(capped))
+            amount = rows, np.full(len(capped), width - 1), -1.0
+            below.add(len(capped), caps[capped], (rows, differences[capped], 1.0), amount)
+        else:
+            upper[differences] = caps
+        upper[-1] = np.inf if raising else 0.0
+        objective = np.zeros(width)
+        if column is None:
+            objective[-1] = 1.0
+        else:
+            objective[:shares] = column
+        found = minimize(objective, equal.system, below.system, (np.zeros(width), upper))
+        return None if found is None else np.asarray(found.x)
 
 
 def solve(plan: EqualityProgram) -> Floats | None:
-    """The shares with the most information E[q^2].
-
-    None if no shares meet the constraints; :func:`least_excess` then says by how much they fail.
-    """
-    equations, right, upper = plan.equations()
-    lost = -plan.choices.people * plan.choices.value**2
-    objective = np.pad(lost, (0, len(upper) - len(lost)))
-    best = _minimize(objective, equations, right, upper, plan.limits.padded(len(upper)))
+    """The shares with the most information E[q^2]; None if none meet the constraints."""
+    best = plan.minimum(-plan.choices.people * plan.choices.value**2)
     if best is None:
         return None
     shares, exact, error = best[: len(plan.choices)], None, math.inf
@@ -489,24 +595,12 @@ def solve(plan: EqualityProgram) -> Floats | None:
 
 
 def least_excess(plan: EqualityProgram) -> float:
-    """The least amount by which all tolerances must be raised to be met.
-
-    NaN if the plan has limits that no tolerance meets.
-    """
-    from scipy.sparse import eye_array
-
-    _, _, upper = plan.equations()
-    capped = np.flatnonzero(np.isfinite(upper))
-    # Each difference less the excess is at most the tolerance.
-    differences = Limits.of(eye_array(len(upper)).tocsr()[capped], upper[capped], soft=True)
-    hard = replace(plan.limits, soft=np.zeros_like(plan.limits.soft))
-    matrix, bound = hard.padded(len(upper))
-    free = np.full(len(upper), np.inf)
-    least = _least_raise(plan, differences + Limits.of(matrix, bound), free)
-    if math.isnan(least) and not len(plan.limits.bound):
+    """The least amount by which all tolerances must be raised; NaN if none meets the limits."""
+    least = plan.minimum(raising="tolerances")
+    if least is None and not plan.limits:
         # Every level may keep its own share of positives, so some tolerance is enough.
         raise unsolved("no tolerance is enough")
-    return least
+    return math.nan if least is None else max(0.0, float(least[-1]))
 
 
 def least_slack(plan: EqualityProgram) -> float:
@@ -514,60 +608,16 @@ def least_slack(plan: EqualityProgram) -> float:
 
     NaN if no such amount is enough, or if there are no soft limits.
     """
-    _, _, upper = plan.equations()
-    if not plan.limits.soft.any():
-        return math.nan
-    matrix, bound = plan.limits.padded(len(upper))
-    return _least_raise(plan, replace(plan.limits, matrix=matrix, bound=bound), upper)
-
-
-def _least_raise(plan: EqualityProgram, limits: Limits, upper: Floats) -> float:
-    """The least amount by which soft limits, here on all variables, must be raised to be met."""
-    from scipy.sparse import csr_array, hstack
-
-    equations, right, _ = plan.equations()
-    width = equations.shape[1]
-    equations.resize((equations.shape[0], width + 1))
-    raised = csr_array(-limits.soft[:, None].astype(float))
-    matrix = hstack([limits.matrix, raised]).tocsr()
-    objective = np.append(np.zeros(width), 1.0)
-    x = _minimize(objective, equations, right, np.append(upper, np.inf), (matrix, limits.bound))
-    return math.nan if x is None else max(0.0, float(x[-1]))
+    soft = any(limit.soft for limit in plan.limits)
+    least = plan.minimum(raising="limits") if soft else None
+    return math.nan if least is None else max(0.0, float(least[-1]))
 
 
 def extremes(plan: EqualityProgram, column: Floats) -> tuple[float, float]:
     """The lowest and the highest value of what each choice adds; NaN if nothing is feasible."""
-    equations, right, upper = plan.equations()
-    limits = plan.limits.padded(len(upper))
-    objective = np.pad(column, (0, len(upper) - len(column)))
-    ends = [_minimize(sign * objective, equations, right, upper, limits) for sign in (1.0, -1.0)]
-    low, high = (math.nan if x is None else float(objective @ x) for x in ends)
+    ends = [plan.minimum(sign * column) for sign in (1.0, -1.0)]
+    low, high = (math.nan if x is None else float(column @ x[: len(column)]) for x in ends)
     return low, high
-
-
-def _minimize(
-    objective: Floats, equations: Any, right: Floats, upper: Floats, limits: tuple[Any, Any]
-) -> Floats | None:
-    """The variables, at least 0, with the least objective; None if there are none.
-
-    On the brink of infeasibility one method of the solver may give up where the other does not.
-    """
-    from scipy.optimize import linprog
-
-    for method in ("highs", "highs-ipm"):
-        result = linprog(
-            objective,
-            A_ub=limits[0] if len(limits[1]) else None,
-            b_ub=limits[1] if len(limits[1]) else None,
-            A_eq=equations,
-            b_eq=right,
-            bounds=np.stack([np.zeros(len(upper)), upper], axis=1),
-            method=method,
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if result.status in (SOLVED, INFEASIBLE):
-            break
-    return result.x if result.status == SOLVED else None
 
 
 def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
@@ -580,11 +630,12 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
     level = plan.choices.row
     x = x / np.bincount(level, x)[level]
     equations, right = plan.choices.equations
-    at = plan.limits.matrix @ x
+    limits, bound = plan.limited[0]
+    at = limits @ x
     # Limits that are met with room to spare stay met; the others become equations.
-    tight = at > plan.limits.bound - NEAR
-    matrix = vstack([equations, plan.rates_matrix, plan.limits.matrix[tight]]).tocsc()
-    bounded = np.minimum(at, plan.limits.bound)[tight]
+    tight = at > bound - NEAR
+    matrix = vstack([equations, plan.rates_matrix, limits[tight]]).tocsc()
+    bounded = np.minimum(at, bound)[tight]
     rates: Floats = (plan.rates_matrix @ x).reshape(len(plan.rates), -1)
     allowed = np.array(list(plan.tolerances.values()))[:, None]
     low, high = rates.min(axis=1, keepdims=True), rates.max(axis=1, keepdims=True)
@@ -602,9 +653,89 @@ def _adjust(plan: EqualityProgram, x: Floats) -> tuple[Floats, float]:
         x[open_] = np.clip(x[open_] + change, 0.0, 1.0)
     missed = np.abs(goal - matrix @ x)
     # A limit may be missed on the side of caution.
-    over = plan.limits.matrix @ x - plan.limits.bound
+    over = limits @ x - bound
     exact = missed[: len(missed) - len(bounded)]
     return x, float(max(exact.max(), over.max(initial=0.0)))
+
+
+# The solver
+
+System: TypeAlias = tuple[Any, Floats]
+"""A sparse matrix and the right-hand sides of its rows."""
+
+SOLVED, INFEASIBLE = 0, 2
+"""Two states of scipy's solver."""
+
+
+class SparseRows:
+    """Rows of a sparse matrix as they are added, and their right-hand sides.
+
+    For small programs it is several times as fast as putting sparse matrices together.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width, self.count = width, 0
+        self._entries: list[tuple[Ints, Ints, Floats]] = []
+        self._right: list[Floats] = []
+
+    def add(self, count: int, right: Floats | float, *parts: Any) -> None:
+        """Add rows whose entries are sparse matrices, or triples of rows, columns and values."""
+        for part in parts:
+            if isinstance(part, tuple):
+                rows, columns, values = part
+            else:
+                rows, columns, values = (whole := part.tocoo()).row, whole.col, whole.data
+            self._entries.append((rows + self.count, columns, np.broadcast_to(values, len(rows))))
+        self._right.append(np.broadcast_to(right, count))
+        self.count += count
+
+    def add_blocks(self, blocks: Mapping[int, Floats], right: float = 0.0) -> None:
+        """Add rows of dense blocks, each beginning at its column."""
+        places = {start: np.nonzero(block) for start, block in blocks.items()}
+        parts = [(i, j + start, blocks[start][i, j]) for start, (i, j) in places.items()]
+        self.add(len(next(iter(blocks.values()))), right, *parts)
+
+    @property
+    def system(self) -> System:
+        """The rows so far: a sparse matrix, and the right-hand sides."""
+        from scipy.sparse import csr_array
+
+        rows, columns, values = (np.concatenate(part) for part in zip(*self._entries, strict=True))
+        matrix = csr_array((values, (rows, columns)), shape=(self.count, self.width))
+        return matrix, np.concatenate(self._right)
+
+
+def minimize(
+    costs: Floats, equal: System, below: System | None, bounds: tuple[Floats, Floats]
+) -> Any:
+    """The best x with equal[0] @ x = equal[1], below[0] @ x <= below[1] and bounds, with prices.
+
+    It is a result of scipy; None if nothing is feasible.  Presolving has found programs infeasible
+    that are not, and on the brink of infeasibility one method may give up where another does not.
+    """
+    from scipy.optimize import linprog
+
+    limits = (None, None) if below is None or not len(below[1]) else below
+    for method, presolve in (("highs", True), ("highs", False), ("highs-ipm", True)):
+        found = linprog(
+            costs,
+            A_ub=limits[0],
+            b_ub=limits[1],
+            A_eq=equal[0],
+            b_eq=equal[1],
+            bounds=np.stack(bounds, axis=1),
+            method=method,
+            options={
+                "presolve": presolve,
+                "primal_feasibility_tolerance": 1e-10,
+                "dual_feasibility_tolerance": 1e-10,
+            },
+        )
+        if found.status == SOLVED:
+            return found
+        if found.status == INFEASIBLE and not presolve:
+            break
+    return None
 
 
 def unsolved(message: str) -> IsocostError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from isocost.measures.rates import base_rate, mean_score
 from isocost.measures.table import MEASURES
 from isocost.question import Question
 from isocost.repairs.base import repairs
+from isocost.repairs.lp import System, minimize
 from isocost.rules import DEFAULT_SALT, Promise, Row, Rule
 from isocost.tallies import Tally
 from isocost.typing import Floats
@@ -63,10 +64,8 @@ def equalize_odds(
     rates : {"generalized", "hard"}
         Make the generalized rates c_fp and c_fn equal, as the paper does, or the shares FPR and
         FNR at the threshold, as Hardt et al. do for decisions.
-    salt : str
-        The coin's salt; see :func:`isocost.withhold`.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------
@@ -108,11 +107,23 @@ def equalize_odds(
     step = 'use "generalized" for mean scores, as the paper does, or "hard" for decisions'
     check_word("rates", rates, ("generalized", "hard"), step)
     threshold = question.threshold
-    _require_edges(tally, threshold)
+    mirror = 1.0 - threshold
+    inside = [] if threshold in tally.grid.index_of_cut else [threshold]
+    # 1 - 0.7 is not the double 0.3.
+    if np.abs(tally.grid.cuts - mirror).min() > 1e-12:
+        inside.append(mirror)
+    if inside:
+        # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
+        wanted = sorted({*tally.edges, threshold, float(f"{mirror:.12g}")})
+        must = (
+            "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
+            "before or after its scores are flipped"
+        )
+        got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
+        step = f"make the tally with {setting('edges', tuple(wanted))}"
+        raise UsageError(Problem("threshold", must, got, step))
     equal = GENERALIZED if rates == "generalized" else HARD
-    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
-    shares = np.stack([selected, 1.0 - selected], axis=-1)
-    flips = _solve(_program(tally, threshold, equal), shares)
+    flips = _solve(tally, threshold, equal)
     rows = tuple(
         Row(group, lo, hi, "mirror", None, float(probability))
         for group, (p2n, n2p) in zip(tally.groups, flips, strict=True)
@@ -131,57 +142,19 @@ def equalize_odds(
     return replace(rule, notes=_notes(tally, rule, threshold, equal))
 
 
-def _require_edges(tally: Tally, threshold: float) -> None:
-    """Raise if the threshold or 1 - threshold lies inside a bin."""
-    mirror = 1.0 - threshold
-    inside = [] if threshold in tally.grid.index_of_cut else [threshold]
-    # 1 - 0.7 is not the double 0.3.
-    if np.abs(tally.grid.cuts - mirror).min() > 1e-12:
-        inside.append(mirror)
-    if inside:
-        # Twelve digits, for people: 0.33 rather than 0.32999999999999996.
-        wanted = sorted({*tally.edges, threshold, float(f"{mirror:.12g}")})
-        rule = (
-            "and 1 - threshold must be edges of the tally, so that no bin lies on both sides "
-            "before or after its scores are flipped"
-        )
-        got = f"{threshold!r}, and {' and '.join(f'{x:.12g}' for x in inside)} inside a bin"
-        step = f"make the tally with {setting('edges', tuple(wanted))}"
-        raise UsageError(Problem("threshold", rule, got, step))
-
-
-@dataclass(frozen=True)
-class _Program:
-    """Minimize cost @ x subject to matrix @ x = right and lower <= x <= upper.
-
-    x holds p2n and n2p of each group in turn, then the common false-positive and false-negative
-    rate, which are free.  ``start`` is an x that meets the constraints: a constant score.
-    """
-
-    cost: Floats
-    matrix: Floats
-    right: Floats
-    lower: Floats
-    upper: Floats
-    start: Floats
-
-    def residual(self, x: Floats) -> float:
-        """By how much the rates of the groups miss the common ones."""
-        return float(np.abs(self.matrix @ x - self.right).max())
-
-
 def _rates(tally: Tally, threshold: float) -> Floats:
     """The rates c_fp, c_fn, FPR and FNR of each group, as columns."""
     kinds = tally.kinds(threshold)
     return np.stack([MEASURES[name].of(kinds) for name in RATES], axis=-1)
 
 
-def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
-    """Write down the linear program.
+def _solve(tally: Tally, threshold: float, equal: slice) -> Floats:
+    """The flips of each group, as columns p2n and n2p.
 
-    Rates are linear in the flips, so their slopes are the effect of flipping everybody on one side.
-    It comes from Rule.expected, so that the program and the closed form place mirrored scores,
-    ties among them, on the same side.
+    Variables: p2n and n2p of each group in turn, then the common false-positive and false-negative
+    rate, which are free.  Rates are linear in the flips, so their slopes are the effect of flipping
+    everybody on one side.  It comes from Rule.expected, so that the program and the closed form
+    place mirrored scores, ties among them, on the same side.
     """
     now, effects = _rates(tally, threshold), []
     for lo, hi in ((threshold, 1.0), (0.0, threshold)):
@@ -191,10 +164,11 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     slopes = np.stack(effects, axis=-1)
     slopes[np.abs(slopes) < NOISE] = 0.0
     count = len(tally.groups)
-    matrix = np.zeros((count, 2, 2 * count + 2))
+    blocks = np.zeros((count, 2, 2 * count + 2))
     for group in range(count):
-        matrix[group, :, 2 * group : 2 * group + 2] = slopes[group, equal]
-    matrix[:, :, -2:] = -np.eye(2)
+        blocks[group, :, 2 * group : 2 * group + 2] = slopes[group, equal]
+    blocks[:, :, -2:] = -np.eye(2)
+    equations = blocks.reshape(2 * count, -1), -now[:, equal].ravel()
     effective = slopes.any(axis=1).ravel()
     # Start where every group has the rates of a constant score.  For decisions everybody ends on
     # one side: below a threshold above 1/2, or else above it, ties included.
@@ -202,81 +176,55 @@ def _program(tally: Tally, threshold: float, equal: slice) -> _Program:
     if equal == HARD:
         above = float(threshold <= 0.5)
         flips, common = [1.0 - above, above], [above, 1.0 - above]
-    return _Program(
-        cost=np.append(slopes[:, HARD].sum(axis=1).ravel(), [0.0, 0.0]),
-        matrix=matrix.reshape(2 * count, -1),
-        right=-now[:, equal].ravel(),
-        lower=np.append(np.zeros(2 * count), [-np.inf, -np.inf]),
-        upper=np.append(effective.astype(np.float64), [np.inf, np.inf]),
-        start=np.append(np.tile(flips, count) * effective, common),
-    )
-
-
-def _solve(program: _Program, shares: Floats) -> Floats:
-    """The flips of each group, as columns p2n and n2p."""
-    best, prices = _linprog(program)
+    start = np.append(np.tile(flips, count) * effective, common)
+    free = [np.inf, np.inf]
+    bounds = np.append(np.zeros(2 * count), np.negative(free)), np.append(effective * 1.0, free)
+    errors = np.append(slopes[:, HARD].sum(axis=1).ravel(), [0.0, 0.0])
+    best, prices = _minimum(errors, equations, bounds, start)
     # A variable with a price other than 0 has the same value in every optimum.  Holding those
     # leaves exactly the optima, and of these the fewest flips are wanted.
     held = np.abs(prices) > AT_BOUND
-    among = replace(
-        program,
-        cost=np.append(shares.ravel(), [0.0, 0.0]),
-        lower=np.where(held, best, program.lower),
-        upper=np.where(held, best, program.upper),
-        start=best,
-    )
-    fewest, _ = _linprog(among)
-    flips = np.where(fewest < NOISE, 0.0, fewest)[:-2]
-    return flips.reshape(-1, 2)
+    bounds = np.where(held, best, bounds[0]), np.where(held, best, bounds[1])
+    selected = MEASURES["selection_rate"].of(tally.kinds(threshold))
+    shares = np.stack([selected, 1.0 - selected], axis=-1)
+    fewest, _ = _minimum(np.append(shares.ravel(), [0.0, 0.0]), equations, bounds, best)
+    return np.where(fewest < NOISE, 0.0, fewest)[:-2].reshape(-1, 2)
 
 
-def _linprog(program: _Program) -> tuple[Floats, Floats]:
+def _minimum(
+    costs: Floats, equations: System, bounds: tuple[Floats, Floats], start: Floats
+) -> tuple[Floats, Floats]:
     """The best x, and what moving each variable off its bound would cost.
 
     Solved for the step from the start, which is feasible: if it is the only solution, the solver
     might otherwise miss it by rounding.
     """
-    from scipy.optimize import linprog
-
-    start = program.start
-    miss = program.right - program.matrix @ start
-    result = linprog(
-        program.cost,
-        A_eq=MAGNIFIED * program.matrix,
-        b_eq=MAGNIFIED * np.where(np.abs(miss) < TOLERANCE, 0.0, miss),
-        bounds=np.stack([program.lower - start, program.upper - start], axis=-1),
-        method="highs",
-        options={f"{side}_feasibility_tolerance": TOLERANCE for side in ("primal", "dual")},
-    )
-    if result.status != 0:
+    matrix, right = equations
+    lower, upper = bounds
+    miss = right - matrix @ start
+    step = MAGNIFIED * matrix, MAGNIFIED * np.where(np.abs(miss) < TOLERANCE, 0.0, miss)
+    found = minimize(costs, step, None, (lower - start, upper - start))
+    if found is None:
         raise UsageError(
             Problem(
                 "equalized odds",
                 "has a solution, and the solver must find it",
-                str(result.message),
+                "none",
                 f"make the tally with other {setting('edges')} or {setting('bins')}, or leave out "
                 "groups whose scores are all but constant with "
                 f"{spoken('tally.drop', '--drop-group')}",
             )
         )
-    return _polished(start + result.x, program), result.lower.marginals + result.upper.marginals
-
-
-def _polished(x: Floats, program: _Program) -> Floats:
-    """The solver's answer, made exact: it stops at 1e-10, or earlier after its own scaling.
-
-    Which variables lie at a bound is right; the others then follow from the equations.
-    """
-    lower, upper = program.lower, program.upper
-    held = np.where(x - lower < AT_BOUND, lower, np.where(upper - x < AT_BOUND, upper, x))
-    free = (held > lower) & (held < upper)
-    exact = held.copy()
-    miss = program.right - program.matrix @ held
-    exact[free] += np.linalg.lstsq(program.matrix[:, free], miss, rcond=None)[0]
+    x = start + found.x
+    # The solver stops at 1e-10, or earlier after its own scaling.  Which variables lie at a bound
+    # is right; the others then follow from the equations.
+    exact = np.where(x - lower < AT_BOUND, lower, np.where(upper - x < AT_BOUND, upper, x))
+    free = (exact > lower) & (exact < upper)
+    exact[free] += np.linalg.lstsq(matrix[:, free], right - matrix @ exact, rcond=None)[0]
     inside = bool((exact >= lower).all() and (exact <= upper).all())
-    if inside and program.residual(exact) <= program.residual(x):
-        return exact
-    return np.clip(x, lower, upper)
+    missed, before = (np.abs(matrix @ each - right).max() for each in (exact, x))
+    best = exact if inside and missed <= before else np.clip(x, lower, upper)
+    return best, found.lower.marginals + found.upper.marginals
 
 
 def _notes(tally: Tally, rule: Rule, threshold: float, equal: slice) -> tuple[str, ...]:

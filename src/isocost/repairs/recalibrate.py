@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any, ClassVar, Unpack
@@ -42,7 +42,7 @@ from isocost.repairs.base import summary_of
 from isocost.result import Record
 from isocost.rules import NARROWEST, Promise, Row, Rule
 from isocost.tallies import ColumnOptions, Tally, TallyLike, as_tally, check_tally
-from isocost.typing import Bools, Floats, Ints
+from isocost.typing import Floats, Ints
 
 ERROR = 1e-4
 """Largest distance of the scores of a rule from those of the map it stands for."""
@@ -203,8 +203,13 @@ def _curve_rows(tally: Tally, maps: GroupMaps, code: int) -> Iterator[Row]:
     def curve(scores: Floats) -> Floats:
         return maps.of_group(code, scores.ravel()).reshape(scores.shape)
 
-    bent = _bent(cuts, curve)
-    at_mean, at_cut = curve(bin_scores(tally, code)), curve(cuts)
+    # Bins in which no straight line comes close to the curve.
+    at_cut, width = curve(cuts), np.diff(cuts)
+    share = np.arange(1, 16)[:, None] / 16.0
+    line = at_cut[:-1] + share * np.diff(at_cut)
+    away = np.abs(curve(cuts[:-1] + share * width) - line).max(axis=0)
+    bent = (away > ERROR) | (width < NARROWEST)
+    at_mean = curve(bin_scores(tally, code))
     # Four points of each bin at which the curve is compared with a line, from the lower edge on.
     inside = np.linspace(cuts[:-1], cuts[1:], 4, endpoint=False, axis=1)
     truth = curve(inside)
@@ -212,37 +217,17 @@ def _curve_rows(tally: Tally, maps: GroupMaps, code: int) -> Iterator[Row]:
     while first < tally.grid.size:
         last, ends = first + 1, (float(at_mean[first]), float(at_mean[first]))
         if not bent[first]:
-            stop = first + int(np.argmax(np.append(bent[first:], True)))
-            last = _farthest(first, stop, cuts, at_cut, inside, truth)
+            # The farthest edge to which one line from the first edge stays close to the curve.
+            beyond = first + int(np.argmax(np.append(bent[first:], True))) + 1
+            while beyond - last > 1:
+                middle = (last + beyond) // 2
+                slope = (at_cut[middle] - at_cut[first]) / (cuts[middle] - cuts[first])
+                line = at_cut[first] + slope * (inside[first:middle] - cuts[first])
+                close = np.abs(line - truth[first:middle]).max() <= 0.9 * ERROR
+                last, beyond = (middle, beyond) if close else (last, middle)
             ends = float(at_cut[first]), float(at_cut[last])
         yield Row.leading(group, float(cuts[first]), float(cuts[last]), ends)
         first = last
-
-
-def _bent(cuts: Floats, curve: Callable[[Floats], Floats]) -> Bools:
-    """The bins in which no straight line comes close to the curve."""
-    ends, width = curve(cuts), np.diff(cuts)
-    share = np.arange(1, 16)[:, None] / 16.0
-    line = ends[:-1] + share * np.diff(ends)
-    away = np.abs(curve(cuts[:-1] + share * width) - line).max(axis=0)
-    return np.asarray((away > ERROR) | (width < NARROWEST))
-
-
-def _farthest(
-    first: int, stop: int, cuts: Floats, at_cut: Floats, inside: Floats, truth: Floats
-) -> int:
-    """The farthest edge to which one line from the first edge stays close to the curve."""
-
-    def is_close(last: int) -> bool:
-        slope = (at_cut[last] - at_cut[first]) / (cuts[last] - cuts[first])
-        line = at_cut[first] + slope * (inside[first:last] - cuts[first])
-        return bool(np.abs(line - truth[first:last]).max() <= 0.9 * ERROR)
-
-    reached, beyond = first + 1, stop + 1
-    while beyond - reached > 1:
-        middle = (reached + beyond) // 2
-        reached, beyond = (middle, beyond) if is_close(middle) else (reached, middle)
-    return reached
 
 
 def _notes(tally: Tally, maps: GroupMaps) -> Iterator[str]:
@@ -286,20 +271,26 @@ class CalibrationMap(Record, ABC):
 
     method: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        # Arrays are read-only, so that a fitted map cannot be changed by accident.
+        for field in fields(self):  # type: ignore[arg-type]
+            if field.type == "Floats":
+                array = np.array(getattr(self, field.name), dtype=np.float64)
+                array.flags.writeable = False
+                object.__setattr__(self, field.name, array)
+
     @abstractmethod
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
 
+    def steps(self, scores: npt.ArrayLike) -> Floats:
+        """The probability of each score, without lines between the steps of a map."""
+        return self(scores)
+
 
 @dataclass(frozen=True)
 class SigmoidMap(CalibrationMap):
-    """Platt's map, 1 / (1 + exp(-(slope s + intercept))), with slope >= 0.
-
-    Examples
-    --------
-    >>> SigmoidMap(slope=2.0, intercept=-1.0)([0.5, 3.0]).round(3)
-    array([0.5  , 0.993])
-    """
+    """Platt's map, 1 / (1 + exp(-(slope s + intercept))), with slope >= 0."""
 
     method = "sigmoid"
     slope: float
@@ -319,11 +310,6 @@ class BetaMap(CalibrationMap):
 
     a = b = 1 and c = 0 leave a score as it is, so scores that are calibrated already can stay
     so, which no sigmoid of a probability can do.
-
-    Examples
-    --------
-    >>> BetaMap(a=1.0, b=1.0, c=0.0)([0.2, 0.9]).round(6)
-    array([0.2, 0.9])
     """
 
     method = "beta"
@@ -339,25 +325,9 @@ class BetaMap(CalibrationMap):
         return np.asarray(expit(self.a * left + self.b * right + self.c))
 
 
-class _ArrayMap(CalibrationMap):
-    """Read-only arrays, so that a fitted map cannot be changed by accident."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            array = np.array(getattr(self, field.name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, field.name, array)
-
-
 @dataclass(frozen=True, eq=False)
-class IsotonicMap(_ArrayMap):
-    """Straight lines between the points of an isotonic regression, constant beyond its ends.
-
-    Examples
-    --------
-    >>> IsotonicMap([0.2, 0.4], [0.1, 0.5])([0.0, 0.3, 1.0])
-    array([0.1, 0.3, 0.5])
-    """
+class IsotonicMap(CalibrationMap):
+    """Straight lines between the points of an isotonic regression, constant beyond its ends."""
 
     method = "isotonic"
     positions: Floats
@@ -369,28 +339,17 @@ class IsotonicMap(_ArrayMap):
         return np.clip(values, 0.0, 1.0)
 
     def steps(self, scores: npt.ArrayLike) -> Floats:
-        """The map without the lines between its steps: a score gets the value of the nearest one.
-
-        Examples
-        --------
-        >>> IsotonicMap([0.2, 0.4], [0.1, 0.5]).steps([0.0, 0.29, 0.31, 1.0])
-        array([0.1, 0.1, 0.5, 0.5])
-        """
+        """The map without the lines between its steps: a score gets the value of the nearest."""
         middle = (self.positions[1:] + self.positions[:-1]) / 2.0
         return np.clip(self.values[np.searchsorted(middle, scores, side="right")], 0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramMap(_ArrayMap):
+class HistogramMap(CalibrationMap):
     """The share of positives of each bin; bin i begins at edge i - 1, the first has no beginning.
 
     Shares are not smoothed, so that on the rows it was fitted to the mean probability is the
     base rate.  This map need not be monotone.
-
-    Examples
-    --------
-    >>> HistogramMap(edges=[0.5], values=[0.1, 0.7])([0.4, 0.5])
-    array([0.1, 0.7])
     """
 
     method = "histogram"
@@ -417,16 +376,21 @@ def fit_map(
     Scores may repeat; each needs some weight, and both labels must occur.  ``counts`` is the
     effective number of negatives and positives where weights stand for several rows each, on which
     only Platt's targets depend; ``bins`` is the number of bins of the histogram.
-
-    Examples
-    --------
-    >>> scores = np.array([0.1, 0.2, 0.8, 0.9])
-    >>> positives, negatives = np.array([0.0, 1.0, 0.0, 3.0]), np.array([1.0, 0.0, 1.0, 0.0])
-    >>> fit_map("histogram", scores, positives, negatives, bins=2)([0.3, 0.9])
-    array([0.33333333, 1.        ])
     """
     if method == "histogram":
-        return _fit_histogram(scores, positives, negatives, bins)
+        # Bins of about equal weight; equal scores share a bin.
+        level, index = np.unique(scores, return_inverse=True)
+        total = add_up(index, positives + negatives, len(level))
+        positive = add_up(index, positives, len(level))
+        middle = (np.cumsum(total) - total / 2.0) / total.sum()
+        bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
+        first = np.flatnonzero(np.diff(bin_, prepend=-1))
+        shares = np.add.reduceat(positive, first) / np.add.reduceat(total, first)
+        # Halving first: the sum of two huge scores may overflow; rounding must not pass the level.
+        below, above = level[first[1:] - 1], level[first[1:]]
+        edges = np.minimum(below / 2.0 + above / 2.0, above)
+        edges = np.where(edges > below, edges, above)
+        return HistogramMap(edges, np.clip(shares, 0.0, 1.0))
     if method == "sigmoid":
         (slope,), intercept = _fit_logit(scores[:, None], positives, negatives, counts)
         return SigmoidMap(slope, intercept)
@@ -440,41 +404,13 @@ def fit_map(
     return IsotonicMap(fitted.X_thresholds_, fitted.y_thresholds_)
 
 
-def _fit_histogram(scores: Floats, positives: Floats, negatives: Floats, bins: int) -> HistogramMap:
-    """Bins of about equal weight; equal scores share a bin."""
-    level, index = np.unique(scores, return_inverse=True)
-    total = add_up(index, positives + negatives, len(level))
-    positive = add_up(index, positives, len(level))
-    middle = (np.cumsum(total) - total / 2.0) / total.sum()
-    bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
-    first = np.flatnonzero(np.diff(bin_, prepend=-1))
-    shares = np.add.reduceat(positive, first) / np.add.reduceat(total, first)
-    # Halving first: the sum of two huge scores may overflow, and rounding must not pass the level.
-    below, above = level[first[1:] - 1], level[first[1:]]
-    edges = np.minimum(below / 2.0 + above / 2.0, above)
-    edges = np.where(edges > below, edges, above)
-    return HistogramMap(edges, np.clip(shares, 0.0, 1.0))
-
-
 def effective_number(w: Floats) -> float:
-    """Kish's effective number of rows, (sum w)^2 / sum w^2; 0 if there is no weight.
-
-    Examples
-    --------
-    >>> effective_number(np.array([1.0, 1.0, 1.0])), effective_number(np.array([8.0, 1.0, 1.0]))
-    (3.0, 1.5151515151515151)
-    """
+    """Kish's effective number of rows, (sum w)^2 / sum w^2; 0 if there is no weight."""
     return float(w.sum() ** 2 / (w**2).sum()) if w.any() else 0.0
 
 
 def own_share(rarer: float, shrinkage: float) -> float:
-    """The weight of a group's own map, n / (n + shrinkage), for n rows of its rarer label.
-
-    Examples
-    --------
-    >>> own_share(30.0, 10.0), own_share(0.0, 0.0), own_share(5.0, np.inf)
-    (0.75, 0.0, 0.0)
-    """
+    """The weight of a group's own map, n / (n + shrinkage), for n rows of its rarer label."""
     return rarer / (rarer + shrinkage) if rarer else 0.0
 
 
@@ -494,12 +430,6 @@ class GroupMaps:
     """A pooled map, each group's own (None where it has one label), and the share of its own.
 
     Called with scores and codes it gives probabilities; code -1 means the pooled map.
-
-    Examples
-    --------
-    >>> maps = GroupMaps(BetaMap(1.0, 1.0, 0.0), [HistogramMap([], [0.4]), None], [0.5, 0.0])
-    >>> maps(np.array([0.2, 0.2]), np.array([0, 1])).round(6)
-    array([0.3, 0.2])
     """
 
     pooled: CalibrationMap
@@ -519,8 +449,7 @@ class GroupMaps:
         """The probabilities for one group; ``stepwise`` without lines between isotonic steps."""
 
         def read(fitted: CalibrationMap) -> Floats:
-            steps = stepwise and isinstance(fitted, IsotonicMap)
-            return fitted.steps(scores) if steps else fitted(scores)  # type: ignore[attr-defined]
+            return fitted.steps(scores) if stepwise else fitted(scores)
 
         out, own = read(self.pooled), None if code < 0 else self.own[code]
         if own is not None:

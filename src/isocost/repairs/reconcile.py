@@ -10,29 +10,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isocost.checks import (
-    check_flag,
-    check_numbers,
-    check_tolerance,
-    check_unit,
-    check_word,
-    short,
-)
-from isocost.costs import Cost
-from isocost.errors import (
-    InfeasibleError,
-    InfeasibleWarning,
-    Problem,
-    UsageError,
-    listing,
-    setting,
-    spoken,
-)
+from isocost.checks import check_numbers
+from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, UsageError, listing, setting
 from isocost.grid import TENTHS
 from isocost.groups import Group, group_names, names_of
 from isocost.measures.feasibility import fitted_groups
@@ -42,12 +26,15 @@ from isocost.question import Question, asks
 from isocost.repairs.base import closest_steps, repairs, thresholds_in
 from isocost.repairs.lp import (
     FEWEST,
+    Achievability,
     Choices,
     EqualityProgram,
     Levels,
-    Limits,
+    Limit,
+    Request,
     ScoreLevels,
-    check_levels,
+    check_request,
+    direction_of,
     extremes,
     just_below,
     least_excess,
@@ -92,8 +79,6 @@ def reconcile(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     threshold, cost
         What is asked: see :class:`isocost.Question`.  The threshold must be an edge of the tally;
         the cost matters if "cost" is to be equal.
@@ -122,10 +107,8 @@ def reconcile(
         :class:`InfeasibleError`, whose ``feasibility`` is a :class:`Reconcilability`, or use the
         smallest tolerance, with a warning and a note.  If a floor, or ``no_worse``, cannot be met
         with any tolerance, it is relaxed as little as possible.
-    salt : str
-        The coin's salt.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, salt, **reading
+        As for :func:`isocost.withhold`.
 
     Returns
     -------
@@ -166,8 +149,15 @@ def reconcile(
     African-American 0.2490 0.4855 0.0000
     Caucasian        0.2490 0.4855 0.0000
     """
-    request = check_request(question, equal, tolerance, levels, floor, no_worse, monotone)
-    check_word("infeasible", infeasible, ("raise", "closest"))
+    request = check_request(
+        question,
+        tolerance,
+        levels,
+        equal=equal,
+        floor=floor,
+        no_worse=no_worse,
+        monotone=monotone,
+    )
     program, shares, nearest = solution_of(tally, request)
     notes, reached, lowered = [], {}, 0.0
     if nearest is not None and not nearest.verdict.feasible:
@@ -182,7 +172,16 @@ def reconcile(
         rows=rows,
         method="reconcile",
         cost=request.cost,
-        settings={**request.settings, "infeasible": infeasible},
+        settings={
+            "threshold": request.threshold,
+            "equal": list(request.equal),
+            "tolerance": request.raised(),
+            "levels": request.levels,
+            "floor": dict(request.floor) or None,
+            "no_worse": request.no_worse,
+            "monotone": request.monotone,
+            "infeasible": infeasible,
+        },
         notes=(*notes, *_notes(tally, request, program.choices, shares, rows)),
         salt=salt,
         promise=Promise.of(
@@ -223,11 +222,16 @@ def solution_of(
 
 def program_of(tally: Tally, request: Request) -> EqualityProgram:
     """The linear program of a request."""
+    from scipy.sparse import csr_array
+
     levels = [
         score_levels(tally, group, request.threshold, request.levels, request.monotone)
         for group in range(len(tally.groups))
     ]
-    choices = make_choices(levels, request.threshold, request.wide, request.monotone)
+    # Hard rates need no other outputs than the threshold and the point below it.
+    rated = (*request.equal, *(name.removeprefix(OVERALL) for name in request.floor))
+    hard = all(name in MEASURES and MEASURES[name].counts_decisions for name in rated)
+    choices = make_choices(levels, request.threshold, not hard, request.monotone)
     mu = base_rate(tally.totals)
     rates = {
         name: choices.cost(*request.cost.coefficients(tally.groups, mu))
@@ -235,22 +239,22 @@ def program_of(tally: Tally, request: Request) -> EqualityProgram:
         else choices.rate(name)
         for name in request.equal
     }
-    limits = choices.unlimited
+    limits = []
     for name, least in request.floor.items():
-        rate = choices.rate(name.removeprefix(OVERALL), overall=name.startswith(OVERALL))
-        rows = rate[None, :] if name.startswith(OVERALL) else choices.by_group(rate)
-        limits += Limits.of(-rows, -least, soft=True)
+        overall = name.startswith(OVERALL)
+        rate = choices.rate(name.removeprefix(OVERALL), overall=overall)
+        rows = csr_array(rate[None, :]) if overall else choices.by_group(rate)
+        limits.append(Limit(-rows, np.full(rows.shape[0], -least), soft=True))
     for name in request.equal if request.no_worse else ():
-        direction = direction_of(name)
-        if direction is not None:
+        if (direction := direction_of(name)) is not None:
             sign = 1.0 if direction == "lower" else -1.0
             if name == "cost" and request.cost is not None:
                 now = group_costs(tally.totals, tally.groups, request.cost)
             else:
                 now = MEASURES[name].of(tally.kinds(request.threshold))
-            limits += Limits.of(sign * choices.by_group(rates[name]), sign * now, soft=True)
+            limits.append(Limit(sign * choices.by_group(rates[name]), sign * now, soft=True))
     if request.monotone:
-        limits += Limits.of(choices.falls, 0.0)
+        limits.append(Limit(choices.falls, np.zeros(choices.falls.shape[0])))
     return EqualityProgram(choices, rates, request.tolerances, limits)
 
 
@@ -411,14 +415,10 @@ def reconcilable(
 
     Parameters
     ----------
-    tally : Tally, or data
-        Of a holdout part: not the data the scores were trained on.
     thresholds : numbers, optional
         Edges of the tally; by default the nine tenths.
-    equal, cost, levels, floor, no_worse, monotone
-        As in :func:`isocost.reconcile`.
-    **reading
-        With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
+    tally, equal, cost, levels, floor, no_worse, monotone, **reading
+        As for :func:`isocost.reconcile`.
 
     Returns
     -------
@@ -448,8 +448,10 @@ def reconcilable(
         raise UsageError(Problem("thresholds", "must be at least one number", "none", step))
     groups = fitted_groups(tally, question.min_group)
     question = question.among(groups)
-    conditions = (levels, floor, no_worse, monotone)
-    requests = [check_request(question.but(threshold=at), equal, 0.0, *conditions) for at in chosen]
+    conditions = {"equal": equal, "floor": floor, "no_worse": no_worse, "monotone": monotone}
+    requests = [
+        check_request(question.but(threshold=at), 0.0, levels, **conditions) for at in chosen
+    ]
     points = tuple(_at(tally.select(groups), request) for request in requests)
     return Reconcilable(requests[0].equal, points)
 
@@ -486,22 +488,7 @@ def _at(tally: Tally, request: Request) -> ReconcilableAt:
     )
 
 
-# Requests and verdicts
-
-RATES: tuple[str, ...] = (
-    # Base rate and mean score of calibrated scores are the same, and no rule changes them.
-    *(m for m, row in MEASURES.items() if row.over_labels and m not in {"base_rate", "mean_score"}),
-    "cost",
-)
-"""Rates that can be made equal: measures that are linear in who gets which score, and costs."""
-
-FLOORS: tuple[str, ...] = tuple(
-    prefix + name
-    for prefix in ("", OVERALL)
-    for name in RATES
-    if name in MEASURES and MEASURES[name].better != "lower"
-)
-"""Rates that can have a floor: of which more may be wanted."""
+# Verdicts
 
 ROUNDING = 1e-9
 """An excess up to here is the solver's rounding, not a reason to call something infeasible."""
@@ -512,120 +499,6 @@ FEW, NONE = 0.01, 1e-9
 SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
 
 Selected = Literal["nobody", "everybody"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """The arguments of :func:`isocost.reconcile`, in one form.
-
-    ``tolerances`` has a number for each rate that is to be equal.
-    """
-
-    threshold: float
-    tolerances: dict[str, float]
-    cost: Cost | None
-    levels: Levels
-    floor: dict[str, float]
-    no_worse: bool
-    monotone: bool
-
-    @property
-    def equal(self) -> tuple[str, ...]:
-        """The rates that are to be equal."""
-        return tuple(self.tolerances)
-
-    @property
-    def wide(self) -> bool:
-        """True if levels must be able to share more outputs than hard rates need."""
-        return not all(
-            name in MEASURES and MEASURES[name].counts_decisions
-            for name in (*self.equal, *(name.removeprefix(OVERALL) for name in self.floor))
-        )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a rule; one number if all tolerances are the same."""
-        numbers = set(self.tolerances.values())
-        return {
-            "threshold": self.threshold,
-            "equal": list(self.equal),
-            "tolerance": numbers.pop() if len(numbers) == 1 else dict(self.tolerances),
-            "levels": self.levels,
-            "floor": dict(self.floor) or None,
-            "no_worse": self.no_worse,
-            "monotone": self.monotone,
-        }
-
-
-def check_request(
-    question: Question,
-    equal: str | Sequence[str],
-    tolerance: float | Mapping[str, float],
-    levels: int | str,
-    floor: Mapping[str, float] | None,
-    no_worse: bool,
-    monotone: bool,
-) -> Request:
-    """Bring the arguments into one form; raise if one of them is invalid."""
-    listed = (equal,) if isinstance(equal, str) else equal if isinstance(equal, Sequence) else ()
-    names = tuple(listed) if all(isinstance(name, str) for name in listed) else ()
-    if not names or len(set(names)) != len(names) or not set(names) <= set(RATES):
-        rule = f"must name rates to be equal, each once, from {', '.join(RATES)}"
-        step = f"use {setting('equal', ('fpr', 'fnr'))}"
-        raise UsageError(Problem("equal", rule, short(equal), step))
-    return Request(
-        threshold=question.threshold,
-        tolerances=check_tolerances(tolerance, names),
-        cost=question.cost if "cost" in names else None,
-        levels=check_levels(levels),
-        floor=check_floor(floor),
-        no_worse=check_no_worse(no_worse, names),
-        monotone=check_flag("monotone", monotone),
-    )
-
-
-def check_floor(floor: Any) -> dict[str, float]:
-    """The floors of rates by name; raise if a rate cannot have a floor."""
-    if floor is None:
-        return {}
-    unknown = [name for name in floor if name not in FLOORS] if isinstance(floor, Mapping) else [0]
-    if unknown:
-        mapping = spoken("must be a mapping from rates to numbers", "must name rates")
-        rule = f"{mapping}; a floor can be of {', '.join(FLOORS)}"
-        got = setting("floor", floor) if isinstance(floor, Mapping) else short(floor)
-        step = f"use for example {setting('floor', {'selection_rate': 0.1})}"
-        if any(name in RATES for name in unknown):
-            step = f"{step}; to keep error rates from rising use {setting('no_worse', True)}"
-        raise UsageError(Problem("floor", rule, spoken(short(floor), got), step))
-    return {name: check_unit(f"floor of {name}", least) for name, least in floor.items()}
-
-
-def direction_of(name: str) -> Literal["lower", "higher"] | None:
-    """The better direction of a rate, or of the cost."""
-    return "lower" if name == "cost" else MEASURES[name].better
-
-
-def check_no_worse(no_worse: Any, names: tuple[str, ...]) -> bool:
-    """True if rates must not get worse; raise if none of the rates named can."""
-    if check_flag("no_worse", no_worse) and not any(map(direction_of, names)):
-        can = spoken("can be True", "can be given")
-        rule = f"{can} only if {setting('equal')} has a rate that can get worse"
-        floor = setting("floor", {"selection_rate": ...})
-        step = f"use {floor}, or another rate in {setting('equal')}"
-        raise UsageError(Problem("no_worse", rule, setting("equal", names), step))
-    return bool(no_worse)
-
-
-def check_tolerances(tolerance: Any, names: tuple[str, ...]) -> dict[str, float]:
-    """A tolerance for each name, from one number or from numbers by name."""
-    if not isinstance(tolerance, Mapping):
-        return dict.fromkeys(names, check_tolerance(tolerance))
-    unknown = [name for name in tolerance if name not in names]
-    if unknown:
-        rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
-        step = f"add them to {setting('equal')}, or leave them out; a rate that is not named gets 0"
-        raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
-    return {name: check_tolerance(tolerance.get(name, 0.0)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -644,7 +517,7 @@ class Corner:
 
 
 @dataclass(frozen=True)
-class Reconcilability(Record):
+class Reconcilability(Achievability):
     """The verdict on rates that calibrated scores are to make equal, and the nearest possible.
 
     Attributes
@@ -656,61 +529,27 @@ class Reconcilability(Record):
         If one number was requested, no smaller one will do.  With a ``corner`` it is the
         ``selecting_tolerance``: a smaller one selects fewer people, the fewer the smaller it is.
         NaN if no tolerance is enough, because of a floor or ``no_worse``.
-    excess : float
-        The least amount by which every tolerance must be raised; 0 if feasible.
-    tolerances : {name: float}
-        What was requested.
-    equal : tuple of str
-        The rates to be equal.
-    threshold : float
-        The score from which people are positive.
+    request, excess
+        As in :class:`isocost.repairs.lp.Achievability`.
     corner : Corner or None
         Set if the requested tolerances can be met only by selecting nobody, or everybody.
-    floor : {name: float}
-        The floors requested.
-    no_worse, monotone : bool
-        Whether no rate was to get worse, and whether no higher score was to get a lower output.
     slack : float
         With the tolerances requested, the least amount by which every floor must be lowered, and
         by which rates must get worse if ``no_worse``; 0 if feasible, NaN if none is enough.
     """
 
     written = (
-        "feasible", "smallest_tolerance", "excess", "tolerances", "equal", "threshold", "_selected",
-        "selecting_tolerance", "_clash", "floor", "no_worse", "monotone", "slack", "largest_floor",
+        "feasible", "smallest_tolerance", "excess", "*_asked", "_selected", "selecting_tolerance",
+        "_clash", "slack", "largest_floor",
     )  # fmt: skip
 
-    feasible: bool
-    smallest_tolerance: float
-    excess: float
-    tolerances: Mapping[str, float]
-    equal: tuple[str, ...]
-    threshold: float
     corner: Corner | None = None
-    floor: Mapping[str, float] = field(default_factory=dict)
-    no_worse: bool = False
-    monotone: bool = False
     slack: float = 0.0
-
-    @classmethod
-    def met(cls, request: Request) -> Reconcilability:
-        """The verdict on a request that can be met."""
-        return cls(
-            feasible=True,
-            smallest_tolerance=max(request.tolerances.values()),
-            excess=0.0,
-            tolerances=request.tolerances,
-            equal=request.equal,
-            threshold=request.threshold,
-            floor=request.floor,
-            no_worse=request.no_worse,
-            monotone=request.monotone,
-        )
 
     @property
     def largest_floor(self) -> dict[str, float]:
         """The floors that can be had with the tolerances requested; empty if there are none."""
-        lowered = {name: least - self.slack for name, least in self.floor.items()}
+        lowered = {name: least - self.slack for name, least in self.request.floor.items()}
         # NaN is not at least 0 either.
         return lowered if all(least >= 0.0 for least in lowered.values()) else {}
 
@@ -719,15 +558,9 @@ class Reconcilability(Record):
         """The tolerance with which some are selected, but not all; None without a corner."""
         return None if self.corner is None else self.corner.tolerance
 
-    @property
-    def advice(self) -> str:
-        """The smallest tolerances as one would pass them, rounded up; "none" if there are none."""
-        if math.isnan(self.excess):
-            return "none"
-        if len(set(self.tolerances.values())) == 1:
-            return round_up(self.smallest_tolerance)
-        raised = (f'"{n}": {round_up(t + self.excess)}' for n, t in self.tolerances.items())
-        return f"{{{', '.join(raised)}}}"
+    def _asked(self) -> dict[str, Any]:
+        names = ("tolerances", "equal", "threshold", "floor", "no_worse", "monotone")
+        return {name: getattr(self.request, name) for name in names}
 
     def _selected(self) -> str | None:
         return None if self.corner is None else self.corner.selected
@@ -741,48 +574,40 @@ class Reconcilability(Record):
         said = [
             f"{name.removeprefix(OVERALL)} of at least {least:g}"
             f"{' overall' if name.startswith(OVERALL) else ''}"
-            for name, least in self.floor.items()
+            for name, least in self.request.floor.items()
         ]
-        said += ["no rate worse than now"] * self.no_worse
-        said += ["no lower output for a higher score"] * self.monotone
+        said += ["no rate worse than now"] * self.request.no_worse
+        said += ["no lower output for a higher score"] * self.request.monotone
         conditions = f" with {' and '.join(said)}" if said else ""
-        return f"equal {' and '.join(self.equal)} at {self.threshold:g}{conditions}"
+        return f"equal {' and '.join(self.request.equal)} at {self.threshold:g}{conditions}"
 
     def remedies(self) -> Iterator[tuple[str, str]]:
         """Arguments that would be possible instead, each with "or more" or "or less"."""
         if not math.isnan(self.excess):
-            raised = {n: float(round_up(t + self.excess)) for n, t in self.tolerances.items()}
-            one = len(set(self.tolerances.values())) == 1
-            least = float(round_up(self.smallest_tolerance))
-            yield setting("tolerance", least if one else raised), "or more"
-        if self.largest_floor and not self.no_worse:
+            yield self.enough(), "or more"
+        if self.largest_floor and not self.request.no_worse:
             floor = {n: float(round_down(least)) for n, least in self.largest_floor.items()}
             yield setting("floor", floor), "or less"
 
     def __str__(self) -> str:
         if self.feasible:
             return f"Feasible: calibrated scores can have {self.goal}."
+        said = f"cannot have {self.goal}"
+        if self.corner is not None:
+            why = f": {self.corner.reason}" if self.corner.reason else ""
+            said = f"have {self.goal} only if {self.corner.selected} is selected{why}"
         takes = " or ".join(remedy for remedy, _ in self.remedies())
         instead = f"It would take {takes}." if takes else "No tolerance helps."
-        if self.corner is not None:
-            return (
-                f"Not feasible: calibrated scores made from these have {self.goal} only if "
-                f"{self.corner.selected} is selected"
-                f"{': ' if self.corner.reason else ''}{self.corner.reason}.\n{instead}"
-            )
-        return (
-            f"Not feasible: calibrated scores made from these cannot have {self.goal}.\n{instead}"
-        )
+        return f"Not feasible: calibrated scores made from these {said}.\n{instead}"
 
     def problem(self, closest: list[str]) -> Problem:
         """The error for a request that cannot be met, with the steps that come closest to it."""
-        got = str(self).splitlines()[0]
-        name = f"equal {' and '.join(self.equal)} with calibration"
+        name = f"equal {' and '.join(self.request.equal)} with calibration"
         rule = f"must be possible at the threshold {self.threshold:g}"
         steps = [f"accept {remedy} {end}" for remedy, end in self.remedies()]
-        if self.no_worse:
+        if self.request.no_worse:
             steps.append(f"leave out {setting('no_worse', True)}")
-        elif self.floor and not self.largest_floor:
+        elif self.request.floor and not self.largest_floor:
             steps.append("leave out the floor")
         if self.corner is not None:
             rule += f" with {SOME[self.corner.selected]}"
@@ -797,7 +622,7 @@ class Reconcilability(Record):
         if not math.isnan(self.excess):
             steps.append(f"leave a rate out of {setting('equal')}")
         steps += ["choose another threshold", *closest]
-        return Problem(name, rule, got, "; or ".join(steps))
+        return Problem(name, rule, str(self).splitlines()[0], "; or ".join(steps))
 
 
 class Assessment(NamedTuple):
@@ -818,30 +643,24 @@ def assess(
     possible, and then tolerances raised.
     """
     if selected:
-        plan = replace(plan, limits=plan.limits + _selecting(plan.choices, selected))
+        plan = replace(plan, limits=[*plan.limits, *_selecting(plan.choices, selected)])
     excess = least_excess(plan)
     feasible = excess <= ROUNDING
     excess = 0.0 if feasible else excess
-    slack = 0.0 if feasible or not plan.limits.soft.any() else least_slack(plan)
+    soft = any(limit.soft for limit in plan.limits)
+    slack = least_slack(plan) if soft and not feasible else 0.0
     smallest = max(request.tolerances.values()) + excess
     corner = None
     if selected and not feasible:
-        groups, reason = _clash(plan.choices.levels, request.threshold, selected)
+        groups, reason = list[int](), ""
         # The criterion is about both rates alone; it also says which group no tolerance helps.
         of_both = math.isnan(smallest) or {"fpr", "fnr"} <= set(request.equal)
-        if not of_both or request.floor or request.no_worse or request.monotone:
-            groups, reason = [], ""
+        if of_both and not (request.floor or request.no_worse or request.monotone):
+            groups, reason = _clash(plan.choices.levels, request.threshold, selected)
         names = group_names(tally.groups)
         reason = reason.format(*(names[index] for index in groups))
         corner = Corner(selected, smallest, tuple(tally.groups[i] for i in groups), reason)
-    verdict = replace(
-        Reconcilability.met(request),
-        feasible=feasible,
-        smallest_tolerance=smallest,
-        excess=excess,
-        corner=corner,
-        slack=slack,
-    )
+    verdict = Reconcilability(request, feasible, excess, corner, slack)
     if not math.isnan(excess):
         return Assessment(verdict, plan.relaxed(excess + ROUNDING), excess, 0.0)
     anything = dict.fromkeys(plan.tolerances, math.inf)
@@ -865,15 +684,19 @@ def closest_note(assessment: Assessment) -> str:
     else:
         what = f"{what} not feasible. This is the closest"
     if not math.isnan(verdict.excess):
-        return f"{what}: the tolerance is {verdict.advice}."
-    reached = round_up(max(verdict.tolerances.values()) + assessment.excess)
+        raised = verdict.request.raised(verdict.excess)
+        if isinstance(raised, float):
+            return f"{what}: the tolerance is {round_up(raised)}."
+        named = ", ".join(f'"{name}": {round_up(limit)}' for name, limit in raised.items())
+        return f"{what}: the tolerance is {{{named}}}."
+    reached = round_up(max(verdict.request.tolerances.values()) + assessment.excess)
     return f"{what}: {_lowered(assessment)}, and the tolerance is {reached}."
 
 
 def _lowered(assessment: Assessment) -> str:
     verdict, slack = assessment.verdict, round_up(assessment.slack)
-    lowered = [f"floors are {slack} lower"] if verdict.floor else []
-    lowered += [f"rates get worse by up to {slack}"] if verdict.no_worse else []
+    lowered = [f"floors are {slack} lower"] if verdict.request.floor else []
+    lowered += [f"rates get worse by up to {slack}"] if verdict.request.no_worse else []
     return " and ".join(lowered)
 
 
@@ -884,7 +707,7 @@ def not_reached(assessment: Assessment) -> str:
         return f"{verdict.corner.selected} is selected"
     if not math.isnan(verdict.excess):
         return ""
-    reached = max(verdict.tolerances.values()) + assessment.excess
+    reached = max(verdict.request.tolerances.values()) + assessment.excess
     more = f", and a difference of {round_up(reached)} remains" if reached > ROUNDING else ""
     return _lowered(assessment) + more
 
@@ -909,7 +732,7 @@ def _selected(levels: ScoreLevels) -> float:
     return float(levels.w[levels.above].sum())
 
 
-def _selecting(choices: Choices, selected: Selected) -> Limits:
+def _selecting(choices: Choices, selected: Selected) -> list[Limit]:
     """Limits of the selection rates: half as many people as before, or as calibration allows.
 
     A group can select those of its levels with the highest shares of positives, as many as have
@@ -934,7 +757,7 @@ def _selecting(choices: Choices, selected: Selected) -> Limits:
     half = 0.5 * np.array(shares)
     rates = choices.by_group(choices.rate("selection_rate"))
     lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
-    return Limits.of(rates, highest) + Limits.of(-rates, -lowest)
+    return [Limit(rates, highest), Limit(-rates, -lowest)]
 
 
 def _clash(

@@ -444,12 +444,6 @@ def explained(tally: Tally) -> float:
     """The share of the variance of labels within groups that calibrated scores explain.
 
     1 - E[(y - h)^2] / E[(y - mu)^2], with mu the base rate of the group: how much scores tell.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> round(explained(compas()), 4)
-    0.1127
     """
     totals = tally.totals
     brier = float((totals.wh2.sum(axis=1) - 2.0 * totals.wh[:, 1] + totals.w[:, 1]).sum())

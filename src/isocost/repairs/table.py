@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group
 from isocost.measures.feasibility import large_groups
 from isocost.question import DEFAULT, Question
 from isocost.repairs.base import with_doubt
-from isocost.repairs.coarsen import coarsen
+from isocost.repairs.coarsen import Minimize, coarsen
 from isocost.repairs.composition import merged, merging
-from isocost.repairs.hand_over import KEEPS, hand_over
+from isocost.repairs.hand_over import hand_over
+from isocost.repairs.lp import FLOORS, KEEPS, RATES
 from isocost.repairs.odds import equalize_odds
 from isocost.repairs.recalibrate import fitted_rule
-from isocost.repairs.reconcile import FLOORS, RATES, reconcile
+from isocost.repairs.reconcile import reconcile
 from isocost.repairs.withhold import withhold
 from isocost.rules import DEFAULT_SALT, Rule
 from isocost.tallies import Tally
@@ -26,14 +27,12 @@ from isocost.tallies import Tally
 class Option:
     """An option of a repair, besides the fields of a question and the salt.
 
-    The function and the rule's settings call it by its name.  ``kind`` is the type of the value, or
-    of each value if there may be ``many``; ``help`` is the line in ``isocost fit --help``; without
-    ``choices`` the allowed values cannot be listed.
+    The function and the rule's settings call it by its name; ``help`` is the line in
+    ``isocost fit --help``; without ``choices`` the allowed values cannot be listed, and there may
+    be ``many`` of them at once.
     """
 
     name: str
-    kind: type
-    default: Any
     help: str
     choices: tuple[str, ...] = ()
     many: bool = False
@@ -108,16 +107,19 @@ class Repair:
         return make(tally, question, salt=salt, fitted=fitted, **own)
 
 
-_TOLERANCE = Option("tolerance", float, 0.0, "How far groups may differ.")
+_TOLERANCE = Option("tolerance", "How far groups may differ.")
 
-_LEVELS = Option("levels", str, "auto", "The most levels of a group: auto, or a number.")
+_LEVELS = Option("levels", "The most levels of a group: auto, or a number.")
 
 _INFEASIBLE = Option(
     "infeasible",
-    str,
-    "raise",
     "If the goal cannot be reached: stop, or get as close as possible.",
     ("raise", "closest"),
+)
+
+_FLOOR = (
+    f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
+    "repeat the option for several."
 )
 
 REPAIRS: Mapping[str, Repair] = {
@@ -144,20 +146,11 @@ REPAIRS: Mapping[str, Repair] = {
             (
                 Option(
                     "thresholds",
-                    float,
-                    None,
                     "Scores at which decisions must not change, if not at --threshold alone.",
-                    many=True,
                 ),
                 _INFEASIBLE,
-                Option("allow_decision_changes", bool, False, "Pool across the threshold."),
-                Option(
-                    "minimize",
-                    str,
-                    "largest",
-                    "Which change of the scores to make small.",
-                    ("largest", "mean"),
-                ),
+                Option("allow_decision_changes", "Pool across the threshold."),
+                Option("minimize", "Which change of the scores to make small.", get_args(Minimize)),
             ),
         ),
         Repair(
@@ -171,8 +164,6 @@ REPAIRS: Mapping[str, Repair] = {
             (
                 Option(
                     "rates",
-                    str,
-                    "generalized",
                     "Rates of the scores or of the decisions at the threshold.",
                     ("generalized", "hard"),
                 ),
@@ -188,29 +179,13 @@ REPAIRS: Mapping[str, Repair] = {
             ("cost", "threshold"),
             (
                 Option(
-                    "equal",
-                    str,
-                    ("fpr", "fnr"),
-                    "Which rates to equalize; repeat the option for several.",
-                    RATES,
-                    many=True,
+                    "equal", "Which rates to equalize; repeat the option for several.", RATES, True
                 ),
                 _TOLERANCE,
                 _LEVELS,
-                Option(
-                    "floor",
-                    str,
-                    None,
-                    f"NAME=NUMBER, the least that may be left of {', '.join(FLOORS)}; "
-                    "repeat the option for several.",
-                ),
-                Option(
-                    "no_worse",
-                    bool,
-                    False,
-                    "No rate of a group may get worse than it is now.",
-                ),
-                Option("monotone", bool, False, "A higher score never gets a lower output."),
+                Option("floor", _FLOOR),
+                Option("no_worse", "No rate of a group may get worse than it is now."),
+                Option("monotone", "A higher score never gets a lower output."),
                 _INFEASIBLE,
             ),
         ),
@@ -223,9 +198,9 @@ REPAIRS: Mapping[str, Repair] = {
             "rates",
             ("threshold",),
             (
-                Option("share", float, 0.25, 'Share to hand over: a number, or "least".'),
+                Option("share", 'Share to hand over: a number, or "least".'),
                 _TOLERANCE,
-                Option("keep", str, "information", "What to keep most of.", KEEPS),
+                Option("keep", "What to keep most of.", KEEPS),
                 _LEVELS,
                 _INFEASIBLE,
             ),

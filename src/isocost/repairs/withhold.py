@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Literal
 
-from isocost.checks import check_word
 from isocost.errors import InfeasibleError, InfeasibleWarning, Problem, setting
 from isocost.groups import names_of
 from isocost.measures.feasibility import Feasibility, reach_of
@@ -89,7 +88,6 @@ def withhold(
     >>> {group: round(share, 4) for group, share in rule.alpha.items()}
     {'African-American': 0.6043, 'Caucasian': 0.0}
     """
-    check_word("infeasible", infeasible, ("raise", "closest"))
     verdict = reach_of(tally, question)
     notes = []
     reachable = verdict
