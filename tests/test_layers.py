@@ -49,7 +49,7 @@ ORDERS = {
         "watch",
     ],
     "engines": [
-        "columns", "arrays", "frames", "dispatch", "dialects", "sql", "kinds", "files", "look",
+        "columns", "arrays", "frames", "dialects", "sql", "kinds", "files", "look",
         "lazy",
     ],
     "learn": [

@@ -10,8 +10,8 @@ import pytest
 import sqlglot
 
 import isocost as ic
-from isocost.engines.arrays import cell_columns
 from isocost.engines.dialects import DIALECTS
+from isocost.engines.sql import cell_columns
 from tests import warehouse
 from tests.test_dialects import ODD, TRANSPILED, runner
 

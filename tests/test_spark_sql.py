@@ -7,7 +7,7 @@ import pytest
 import isocost as ic
 from isocost.rules import Row
 from tests import warehouse
-from tests.lazy_frames import SPARK_ERRORS
+from tests.engines import SPARK_ERRORS
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 

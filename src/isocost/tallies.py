@@ -631,7 +631,7 @@ def as_tally(
     check_countable(data, reading, name)
     if isinstance(data, Tally):
         return data
-    from isocost.engines.dispatch import tally
+    from isocost.engines.frames import tally
 
     given = check_numbers("edges", reading.get("edges", ()))
     return tally(data, **{**reading, "edges": (*given, *edges)})
@@ -642,7 +642,7 @@ def check_countable(data: Any, reading: Mapping[str, Any], name: str = "tally") 
     if isinstance(data, Tally):
         check_no_keywords(reading, "tally")
         return
-    from isocost.engines.dispatch import is_data
+    from isocost.engines.frames import is_data
 
     if not is_data(data) and not (data is None and reading):
         check_tally(data, name)
@@ -650,7 +650,7 @@ def check_countable(data: Any, reading: Mapping[str, Any], name: str = "tally") 
 
 def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:
     """The names of the columns of data; none if :func:`as_tally` does not accept the data."""
-    from isocost.engines.dispatch import column_names
+    from isocost.engines.frames import column_names
 
     return column_names(data, **{key: reading.get(key) for key in ("encoding", "sheet")})
 
