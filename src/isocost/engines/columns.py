@@ -703,7 +703,13 @@ class Encoded:
         # A dictionary may contain unused values, the same value twice, or a null.
         new_codes: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
-        for code in np.flatnonzero(_occurring(codes, len(values))).tolist():
+        # The last is -1, of null; reading stops as soon as all others occur.
+        occurs = np.zeros(len(values) + 1, dtype=bool)
+        for start in range(0, len(codes), _TABLE):
+            occurs[codes[start : start + _TABLE]] = True
+            if occurs[:-1].all():
+                break
+        for code in np.flatnonzero(occurs[:-1]).tolist():
             if not is_null(values[code]):
                 group = read(values[code])
                 table[code] = new_codes.setdefault((type(group), group), len(new_codes))
@@ -716,17 +722,6 @@ class Encoded:
 
     def __getitem__(self, part: slice | Bools | Ints) -> Array:
         return self.codes[part]
-
-
-def _occurring(codes: Array, size: int) -> Bools:
-    """True for each code below ``size`` that occurs; reading stops as soon as all do."""
-    # The last is -1, of null.
-    occurs = np.zeros(size + 1, dtype=bool)
-    for start in range(0, len(codes), _TABLE):
-        occurs[codes[start : start + _TABLE]] = True
-        if occurs[:-1].all():
-            break
-    return occurs[:-1]
 
 
 class _Reader:

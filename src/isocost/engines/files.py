@@ -47,7 +47,6 @@ from isocost.engines.kinds import (
     FORMATS,
     FileReading,
     check_encoding,
-    check_written_kind,
     compression_of,
     converted,
     durations_of,
@@ -249,7 +248,11 @@ class Source:
         options = ""
         if self.kind == ".jsonl":
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
-            self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
+            for name, kind in mine.items():
+                # Numbers and booleans as such, others as written.
+                nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+                nested |= name in groups and kind in ("DOUBLE", "HUGEINT")
+                self.types[name] = "JSON" if nested else kind if kind in _PLAIN else "VARCHAR"
             options = f", columns = {struct({name: self.types[name] for name in mine})}"
         if texts or options:
             self._open(options)
@@ -263,8 +266,14 @@ class Source:
         types = {str(row[0]): str(row[1]) for row in rows}
         numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
         if numbers:
-            tests = ", ".join(f"bool_or({_is_name(quoted(name))})" for name in numbers)
-            (flags,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
+            tests = []
+            for text in map(quoted, numbers):
+                # Digits are a name where a double would round them, or DuckDB ignore a part.
+                whole = f"try_cast({text} AS HUGEINT)"
+                rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
+                too_long = f"regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded}"
+                tests.append(f"bool_or(contains({text}, '_') OR ({too_long}))")
+            (flags,) = self.run(f"SELECT {', '.join(tests)} FROM {self.reader}").fetchall()
             types.update(
                 {n: "VARCHAR" for n, is_name in zip(numbers, flags, strict=True) if is_name}
             )
@@ -544,27 +553,11 @@ class Source:
             self.decimal = ","
 
 
-def _json_type(kind: str, is_group: bool) -> str:
-    """The type to read a column of JSON as: numbers and booleans as such, others as written."""
-    nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
-    if nested or (is_group and kind in ("DOUBLE", "HUGEINT")):
-        return "JSON"
-    return kind if kind in _PLAIN else "VARCHAR"
-
-
 _ONE = "must name one column, and upper and lower case are the same in files"
 
 
 def _quoted(names: Sequence[str]) -> str:
     return " and ".join(map(repr, names))
-
-
-def _is_name(text: str) -> str:
-    """The condition that digits are a name: a double would round them, or DuckDB ignore a part."""
-    whole = f"try_cast({text} AS HUGEINT)"
-    rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
-    too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
-    return f"contains({text}, '_') OR {too_long}"
 
 
 @dataclass(frozen=True)
@@ -967,7 +960,11 @@ def _is_group(
 
 def _check_output(source: Source, output: Path, force: bool) -> None:
     check_encoding(str(output))
-    check_written_kind(str(output))
+    if not FORMATS[kind_of(str(output))].writer:
+        step = "write .csv, which Excel opens, or .parquet"
+        raise FileError(
+            Problem("output", "must be of a kind that is written", repr(str(output)), step)
+        )
     inputs = [Path(name).resolve() for name in source.inputs]
     if output.resolve() in inputs:
         step = "choose another path for the output"

@@ -315,15 +315,6 @@ def kind_of(path: str) -> str:
     return kind
 
 
-def check_written_kind(path: str) -> str:
-    """The kind of a file to write; raise if files of this kind are only read."""
-    kind = kind_of(path)
-    if not FORMATS[kind].writer:
-        step = "write .csv, which Excel opens, or .parquet"
-        raise FileError(Problem("output", "must be of a kind that is written", repr(path), step))
-    return kind
-
-
 def compression_of(path: str) -> str:
     """DuckDB's name for the compression of a file."""
     # Not "none", which DuckDB before 2.0 does not accept for JSON.

@@ -96,15 +96,6 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     return Lazy(frame, source.types, renamed)
 
 
-def originally_named(source: Lazy, frame: Any) -> Any:
-    """The native frame, with the names that :func:`plainly_named` replaced."""
-    native = nw.to_native(frame)
-    if not source.renamed:
-        return native
-    names = {inside: name for name, inside in source.renamed.items()}
-    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
-
-
 def column(source: Lazy, name: str, careful: bool = True) -> nw.Expr:
     """A column of the data, by its name.
 
@@ -739,7 +730,11 @@ def apply_lazy(
     if handed_over is not None:
         written[source.inside(handed_over)] = ~decided
     dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
-    return originally_named(source, frame.with_columns(**written).drop(dropped))
+    native = nw.to_native(frame.with_columns(**written).drop(dropped))
+    if not source.renamed:
+        return native
+    names = {inside: name for name, inside in source.renamed.items()}
+    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
 
 
 def _checked_id(source: Lazy, id: Any) -> str:

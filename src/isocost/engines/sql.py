@@ -290,7 +290,13 @@ def to_sql(
     tests = {changed: differs, handed_over: f"{NEW} IS NULL"}
     added = {name: test for name, test in tests.items() if name is not None}
     listed = [] if columns == "*" else list(columns)
-    _check_listed(listed, [*inputs, output, *added], [*helpers, NEW])
+    named_columns = [*listed, *inputs, output, *added]
+    wrong = [name for name in named_columns if name.lower() in (*helpers, NEW)]
+    wrong += [name for name in listed if listed.count(name) > 1]
+    if wrong:
+        must = "must differ from each other and from the names the query uses itself"
+        step = "choose another name for that column"
+        raise UsageError(Problem("columns", must, repr(wrong[0]), step))
     if columns == "*" and output in inputs and d.star not in ("EXCLUDE", "EXCEPT"):
         must = "must be listed to replace one of them, because a star cannot leave one out here"
         got = f"all columns, and the output {output!r}, for {d.name}"
@@ -331,16 +337,6 @@ def to_sql(
     else:
         last = [*select([f"* {d.star} ({own})", *items]), "FROM isocost_repaired"]
     return "\n".join([head, *steps_of(steps), *last, ""])
-
-
-def _check_listed(listed: Sequence[str], others: Sequence[str], used: Sequence[str]) -> None:
-    """Raise for names that the query itself uses, or that would occur twice."""
-    wrong = [name for name in (*listed, *others) if name.lower() in used]
-    wrong += [name for name in listed if listed.count(name) > 1]
-    if wrong:
-        rule = "must differ from each other and from the names the query uses itself"
-        step = "choose another name for that column"
-        raise UsageError(Problem("columns", rule, repr(wrong[0]), step))
 
 
 class _Key(NamedTuple):
