@@ -58,32 +58,23 @@ def literals(tree):
     }
 
 
+EVIL = "x`\"]'; drop table y; -- \\"
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_one_statement_whatever_the_names_are(dialect):
-    evil = "x`\"]'; drop table y; -- \\"
-    names = {"score": evil, "group": evil + "g", "id": evil + "i", "output": evil + "o"}
-    query = RULE.to_sql(dialect, ("lake", evil), **names)
+    names = {"score": EVIL, "group": EVIL + "g", "id": EVIL + "i", "output": EVIL + "o"}
+    query = RULE.to_sql(dialect, ("lake", EVIL), **names)
     (tree,) = sqlglot.parse(query, read=dialect)
     assert tree.find(exp.Drop) is None
-    found = {node.name for node in tree.find_all(exp.Identifier)}
-    assert {evil, evil + "g", evil + "i", evil + "o"} <= found
-
-
-def test_hostile_names_run_on_duckdb(database):
-    evil = "x`\"]'; drop table y; -- \\"
-    data = {evil: [0.5, 0.5], f"{evil}g": ["a", "b"], f"{evil}i": [1, 2]}
-    database.register("evil", pd.DataFrame(data))
-    names = {"score": evil, "group": f"{evil}g", "id": f"{evil}i"}
-    found = database.execute(RULE.to_sql("duckdb", "evil", output=evil, **names)).df()
-    assert found[evil].tolist() == RULE.apply(data, output=evil, **names)[evil].tolist()
-    assert sorted(found.columns) == sorted(data)
+    assert set(names.values()) <= {node.name for node in tree.find_all(exp.Identifier)}
 
 
 ODD = ("a\nb", "a\tb", "it's", 'say "x"', "x; y", "x -- y", "x /* y */ z", "\n  x", "a\r\nb")
 """Names that a layout must leave as they are."""
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", [*ODD, EVIL])
 def test_odd_names_groups_and_salts_run_on_duckdb(database, odd):
     names = {"score": odd, "group": f"{odd}g", "id": f"{odd}i"}
     data = {odd: [0.25, 0.5, 0.75, 1.0], f"{odd}g": [odd, "b", odd, odd], f"{odd}i": [1, 2, 3, 4]}

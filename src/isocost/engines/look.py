@@ -72,22 +72,14 @@ class Column:
 
     Attributes
     ----------
-    name : str
-        Its name.
-    numeric : bool
-        Whether it contains numbers.
-    values : tuple of str
-        Some of its values, the most frequent first.
-    distinct : int
-        Number of distinct values in the sample.
-    low, high : float or None
-        The range of its numbers.
-    whole : bool
-        Whether its numbers are whole.
+    name, numeric : str, bool
+        Its name, and whether it contains numbers.
+    values, distinct : tuple of str, int
+        Some of its values, the most frequent first, and how many there are in the sample.
+    low, high, whole, decimal : float or None, float or None, bool, str
+        The range of its numbers, whether all are whole, and their decimal sign.
     unique : bool
         Whether no value occurs twice in the sample.
-    decimal : str
-        The decimal sign of its numbers.
     missing : int
         Number of missing values in the sample, or among all rows.
     wrong : str
