@@ -31,7 +31,6 @@ from .judging.watch import watch as watch
 from .learn.scorers import scorer as scorer
 from .measures.bounds import bounds as bounds
 from .measures.bounds import distinct as distinct
-from .measures.feasibility import Feasibility as Feasibility
 from .measures.feasibility import feasibility as feasibility
 from .measures.intervals import intervals as intervals
 from .measures.measure import Measure as Measure

@@ -47,7 +47,7 @@ from isocost.engines.columns import (
     written_column,
 )
 from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.grid import Grid, scale_named
+from isocost.grid import BINS, Grid, scale_named
 from isocost.groups import Group, as_group, as_scalar, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
@@ -66,7 +66,7 @@ def tally(
     label: Any = "label",
     group: Any = "group",
     weight: Any = None,
-    bins: int = 1024,
+    bins: int = BINS,
     edges: tuple[float, ...] = (),
     *,
     positive: Any = None,

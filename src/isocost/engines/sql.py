@@ -43,7 +43,7 @@ from isocost.engines.columns import (
 )
 from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import DataError, IsocostError, Problem, UsageError, setting
-from isocost.grid import Grid
+from isocost.grid import BINS, Grid
 from isocost.groups import Group, as_group, group_names, is_null, parts_of, to_json
 from isocost.rules import Row, Rule, Segment, check_unknown
 from isocost.tallies import FORMAT, VERSION, Tally, read_fields
@@ -453,7 +453,7 @@ def tally_sql(
     label: str = "label",
     group: str | Sequence[str] = "group",
     weight: str | None = None,
-    bins: int = 1024,
+    bins: int = BINS,
     edges: Sequence[float] = (),
     positive: Any = None,
 ) -> str:

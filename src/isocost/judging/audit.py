@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from isocost.checks import check_word, finite_or_none
 from isocost.costs import Cost
-from isocost.errors import Problem, UncertainWarning, UsageError, listing
+from isocost.errors import UncertainWarning, listing
 from isocost.groups import (
     Group,
     columns_of,
@@ -53,20 +53,15 @@ from isocost.tables import (
     transposed,
     wrapped,
 )
-from isocost.tallies import (
-    DataOptions,
-    Tally,
-    TallyLike,
-    as_tally,
-    check_countable,
-    check_no_keywords,
-)
+from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
 
 if TYPE_CHECKING:
     from isocost.judging.offers import Offers
+
+Returned = TypeVar("Returned")
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -566,13 +561,9 @@ def audit_or_tally(
     return as_tally(subject, reading, *edges, name="audit")
 
 
-def as_audit(subject: Audit | TallyLike, given: Mapping[str, Any]) -> Audit:
-    """An audit itself, or that of a tally or of data, from keywords of :func:`audit`."""
-    if not isinstance(subject, Audit):
-        reading = {name: given[name] for name in DataOptions.__annotations__ if name in given}
-        check_countable(subject, reading, "audit")
-        return audit(subject, **given)
-    if given:
-        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
-        raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return subject
+def audits(*positional: str) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """Make a public function of one whose first parameter is an audit; see :func:`asks`.
+
+    A tally is audited first, and data are counted before that.
+    """
+    return asks(*positional, audited=(Audit, audit))

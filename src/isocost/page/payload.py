@@ -26,7 +26,7 @@ from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
 from isocost.errors import DataError, Problem, setting
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, from_json, group_names
+from isocost.groups import Group, Scalar, as_group, group_names
 from isocost.judging.audit import Audit
 from isocost.judging.audit import audit as measure
 from isocost.measures.derived import GroupedPeople
@@ -89,7 +89,7 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     weights = {"w": columns["n"], "w2": columns["n"]}
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
     grid, reading = Grid(held["bins"], tuple(held["edges"])), Reading.from_dict(held["reading"])
-    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), reading)
+    return Tally.build(grid, list(map(as_group, groups)), Cells(**{**weights, **kept}), reading)
 
 
 def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
