@@ -154,9 +154,9 @@ def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
 def columns_of(groups: Sequence[Group | None], names: Any = None) -> dict[str, list[Any]]:
     """Groups as columns of a table: one, or one for each part of intersections.
 
-    There is a group for each row, None for everybody; ``names`` are those of the parts.  Values keep
-    their type.  A column of a table has one type, so groups of several types, and whole numbers of
-    more than 64 bits, become the texts that tables show.
+    There is a group for each row, None for everybody; ``names`` are those of the parts.  Values
+    keep their type.  A column of a table has one type, so groups of several types, and whole
+    numbers of more than 64 bits, become the texts that tables show.
 
     Examples
     --------
