@@ -16,7 +16,6 @@ from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -194,6 +193,8 @@ def column_names(data: Any, *, encoding: str | None, sheet: str | None) -> list[
 
 def is_data(data: Any) -> bool:
     """True if data are of a kind that :func:`tally` takes."""
+    import narwhals as nw
+
     if isinstance(data, str | Path | Mapping):
         return True
     if isinstance(data, np.ndarray):
@@ -351,6 +352,8 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
 
 def as_frame(data: Any) -> Arrays | Frame | Lazy:
     """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
+    import narwhals as nw
+
     if isinstance(data, Mapping):
         return Arrays(data)
     if isinstance(data, np.ndarray) and data.dtype.names:
@@ -430,6 +433,8 @@ class Frame:
 
     def numbers(self, name: str, role: str) -> Array:
         """A numeric column; nulls become NaN."""
+        import narwhals as nw
+
         series = self._series(name, role)
         if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             return as_objects(series.to_list())
@@ -444,6 +449,8 @@ class Frame:
 
     def labels(self, name: str) -> Array:
         """A label column as an array; nulls stay visible as None or NaN."""
+        import narwhals as nw
+
         series = self._series(name, "label")
         plain = series.dtype.is_numeric() and not is_wide(series.dtype)
         if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
@@ -452,6 +459,8 @@ class Frame:
 
     def groups(self, name: str) -> Any:
         """A group column, through the frame's own dictionary encoding where that is quicker."""
+        import narwhals as nw
+
         series = self._series(name, "group")
         check_scalars(name, series.dtype, "group")
         if series.dtype in (nw.Object, nw.Unknown) or is_wide(series.dtype):
@@ -462,6 +471,8 @@ class Frame:
 
     def ids(self, name: str) -> Array:
         """An id column, or the index of pandas that has this name; nulls stay visible."""
+        import narwhals as nw
+
         index: Any = getattr(nw.to_native(self.frame), "index", None)
         if name not in self.columns and getattr(index, "name", None) == name:
             series = nw.from_native(index.to_series(), series_only=True)
@@ -473,6 +484,8 @@ class Frame:
 
     def with_columns(self, columns: dict[str, Array]) -> Any:
         """The native frame with columns added or replaced; the original is untouched."""
+        import narwhals as nw
+
         if self.frame.implementation.is_pandas_like():
             # By position, whatever the index; aligning a new series to it takes seconds.
             return nw.to_native(self.frame).assign(**columns)
@@ -490,11 +503,15 @@ class Frame:
 
 def is_wide(kind: Any) -> bool:
     """True if a type has integers of 128 bits, which NumPy does not have."""
+    import narwhals as nw
+
     return kind in (nw.Int128, nw.UInt128)
 
 
 def check_scalars(name: str, kind: Any, role: str, is_odd: bool = False) -> None:
     """Raise if a column of this type, or one that ``is_odd``, cannot contain groups or labels."""
+    import narwhals as nw
+
     refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
     if is_odd or kind.is_nested() or kind.is_temporal() or kind in refused:
         shown = "that isocost does not know" if kind == nw.Unknown else kind
@@ -533,6 +550,8 @@ class Lazy:
 
         A column of a type that narwhals does not know may only contain nulls, which a query shows.
         """
+        import narwhals as nw
+
         self.check_name(name, role)
         kind = self.types[name]
         is_odd = kind == nw.Object and not self.frame.implementation.is_dask()
@@ -552,6 +571,8 @@ class Lazy:
 
     def only_texts(self, names: Iterable[str]) -> Lazy:
         """Itself; in dask, columns of objects raise at a value that is not a text."""
+        import narwhals as nw
+
         odd = [name for name in names if self.types[name] == nw.Object]
         if not odd or not self.frame.implementation.is_dask():
             return self
@@ -567,6 +588,8 @@ class Lazy:
 
 def _types(frame: Any) -> dict[str, Any]:
     """The types of a lazy frame, corrected where narwhals takes other values for texts."""
+    import narwhals as nw
+
     types, native = dict(frame.collect_schema()), nw.to_native(frame)
     if frame.implementation.is_dask():
         objects = [name for name in types if str(native.dtypes[name]) == "object"]
@@ -590,6 +613,8 @@ def _need_texts(part: Any, names: Sequence[str]) -> Any:
 
 def _encoded(series: Any) -> Any:
     """The dictionary encoding of a series by its own library; mixed objects as they are."""
+    import narwhals as nw
+
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
@@ -619,6 +644,8 @@ def _encoded(series: Any) -> Any:
 
 def _guessed(series: Any, native: Any) -> Encoded | None:
     """Codes of texts if the first rows have all values, and few: a search beats hashing."""
+    import narwhals as nw
+
     first = series.head(_HEAD).unique().to_list()
     values = [value for value in first if value is not None]
     if not 0 < len(values) <= _FEW:
@@ -737,6 +764,7 @@ def _apply_to_stream(repair: Callable[[Any], Any], data: Any, empty: dict[str, A
 
     A stream without rows gets the columns ``empty``.
     """
+    import narwhals as nw
     import pyarrow as pa
 
     repaired = (repair(table) for table in _tables(data) if table.num_rows)
