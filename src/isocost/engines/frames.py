@@ -352,14 +352,13 @@ def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.
 
 def as_frame(data: Any) -> Arrays | Frame | Lazy:
     """Wrap a dict of arrays or a frame, or raise an error that lists the kinds of data."""
-    import narwhals as nw
-
     if isinstance(data, Mapping):
         return Arrays(data)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return Arrays({name: data[name] for name in data.dtype.names})
     if is_pyspark_pandas(data):
         data = data.to_spark()
+    import narwhals as nw
 
     try:
         frame = nw.from_native(data)
