@@ -54,10 +54,6 @@ class Population:
     def cost(self, a, b):
         return a * self.rates[0] + b * self.rates[1]
 
-    def interpolated(self, alpha):
-        mine = zip(self.score, (1 - alpha) * self.neg, (1 - alpha) * self.pos, strict=True)
-        return Population.of([*mine, (self.mu, alpha * (1 - self.mu), alpha * self.mu)])
-
 
 def placed(mu, c_fp, c_fn):
     """A population with these error rates and the smallest gap, |mu c_fn - (1-mu) c_fp|.

@@ -38,7 +38,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "derived", "calibration", "measure", "table", "rates", "feasibility", "intervals", "bounds",
+        "derived", "calibration", "table", "rates", "feasibility", "intervals", "bounds",
     ],
     "repairs": [
         "base", "withhold", "recalibrate", "composition", "pools", "coarsen", "odds", "lp",

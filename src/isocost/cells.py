@@ -170,17 +170,6 @@ class Cells(Summed, Keyed):
         each = zip(groups, *sums, strict=True)
         return {as_group(group): (n, w, w2) for group, n, w, w2 in each if n}
 
-    def by_kind(self, first: int) -> Cells:
-        """One cell per kind of people in place of many, for the cells of one group.
-
-        Measures of decisions are the same; their errors are if all rows weigh the same.
-        """
-        kind = self.kind(first)
-        sums = [add_up(kind, values, len(KINDS)) for values in self.sums.values()]
-        used = np.flatnonzero(sums[0])
-        label, above = np.divmod(used, 2)
-        return Cells(np.zeros_like(used), label, above * first, *(x[used] for x in sums))
-
     @property
     def is_weighted(self) -> bool:
         """True if any row had a weight other than 1."""

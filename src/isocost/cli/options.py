@@ -218,7 +218,7 @@ class Measuring(Asking):
 
 
 def _families() -> tuple[str, ...]:
-    from isocost.measures.measure import FAMILIES
+    from isocost.measures.table import FAMILIES
 
     return tuple(FAMILIES)
 

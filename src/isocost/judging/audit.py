@@ -30,17 +30,9 @@ from isocost.measures.feasibility import (
     large_groups,
     reach_of,
 )
-from isocost.measures.intervals import Interval, Intervals, intervals_of, population_of
-from isocost.measures.measure import Measure
-from isocost.measures.rates import (
-    Columns,
-    Disparity,
-    Measures,
-    all_columns,
-    disparity,
-    wholly_handed_over,
-)
-from isocost.measures.table import chosen_measures
+from isocost.measures.intervals import Estimates, Interval, Intervals, intervals_of
+from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
+from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.result import Result
 from isocost.tables import (
@@ -98,6 +90,8 @@ class Audit(Result):
         What was measured.
     shown : tuple of str
         Which of them the printed table has.
+    estimates : Estimates
+        The numbers and their errors, as they were computed.
     """
 
     question: Question
@@ -109,6 +103,7 @@ class Audit(Result):
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
+    estimates: Estimates | None = field(default=None, compare=False)
 
     @property
     def cost(self) -> Cost:
@@ -504,38 +499,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     >>> a.verdict.established, a.verdict.feasible, a.verdict.act
     (True, 'no', False)
     """
-    cost = question.cost
-    cost.check_groups(tally.groups)
-    groups = compared_groups(tally, question.min_group)
-    reach = reach_of(tally.select(groups), question.among(groups))
-    choice = chosen_measures(question.measures)
-    rows, people = choice.rows, population_of(tally, question, groups)
-    columns = all_columns(tally, cost, rows, people)
-    intervals = None
-    spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
-    if question.confidence is not None:
-        intervals = intervals_of(tally, question, rows, people, reach, columns)
-        spans = [*intervals.groups.values(), intervals.overall]
-    *each, overall = (
-        Measures({name: float(column[i]) for name, column in columns.items()}, own)
-        for i, own in enumerate(spans)
-    )
-    compared = [tally.index_of(group) for group in groups]
-    result = Audit(
-        question=question,
-        groups=dict(zip(tally.groups, each, strict=True)),
-        overall=overall,
-        disparities={
-            name: disparity(groups, column[compared])
-            for name, column in columns.items()
-            if name not in ("n", "share")
-        },
-        feasibility=reach,
-        tally=tally,
-        intervals=intervals,
-        measures=rows,
-        shown=choice.shown,
-    )
+    result = audited(tally, question)
+    intervals, groups = result.intervals, result.compared
     if warn and intervals and result.differs and not result.verdict.established:
         low, high = intervals.disparities["cost"]
         if len(groups) == 2:
@@ -549,6 +514,42 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
             )
         warnings.warn(text, UncertainWarning, stacklevel=3)
     return result
+
+
+def audited(tally: Tally, question: Question, known: Estimates | None = None) -> Audit:
+    """The audit of a tally, with the numbers that are ``known`` from one at the same threshold."""
+    question.cost.check_groups(tally.groups)
+    groups = compared_groups(tally, question.min_group)
+    reach = reach_of(tally.select(groups), question.among(groups))
+    choice = chosen_measures(question.measures)
+    estimates = Estimates(tally, question, groups, None if known is None else known.people)
+    columns = estimates.columns
+    intervals = None
+    spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
+    if question.confidence is not None:
+        intervals = intervals_of(estimates, reach)
+        spans = [*intervals.groups.values(), intervals.overall]
+    *each, overall = (
+        Measures({name: float(column[i]) for name, column in columns.items()}, own)
+        for i, own in enumerate(spans)
+    )
+    compared = [tally.index_of(group) for group in groups]
+    return Audit(
+        question=question,
+        groups=dict(zip(tally.groups, each, strict=True)),
+        overall=overall,
+        disparities={
+            name: disparity(groups, column[compared])
+            for name, column in columns.items()
+            if name not in ("n", "share")
+        },
+        feasibility=reach,
+        tally=tally,
+        intervals=intervals,
+        measures=choice.rows,
+        shown=choice.shown,
+        estimates=estimates,
+    )
 
 
 def audit_or_tally(

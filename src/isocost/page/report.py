@@ -28,8 +28,7 @@ from isocost.errors import DataError, FileError, Problem, listing, speaking
 from isocost.groups import group_names, names_of, shown_names, to_json
 from isocost.judging.audit import Audit, audit, audits
 from isocost.measures.feasibility import MIN_LABEL, fitted_groups
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.assets import (
     charts,
     embedded_json,
