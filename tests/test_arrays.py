@@ -205,11 +205,6 @@ def test_bad_columns(change, options, message):
     assert message in str(error.value)
 
 
-def test_empty_data():
-    with pytest.raises(ic.DataError, match="data: must have at least one row"):
-        ic.tally({"score": [], "label": [], "group": []})
-
-
 def test_wrong_names():
     with pytest.raises(ic.UsageError) as error:
         ic.tally(GOOD, score="scores")
@@ -231,11 +226,6 @@ def test_bad_bins_and_edges():
 def test_not_data_at_all():
     with pytest.raises(ic.UsageError, match="data: must be a dict of arrays, a frame"):
         ic.tally(42)
-
-
-def test_all_wrong_names_together():
-    with pytest.raises(ic.UsageError, match="3 problems"):
-        ic.tally(GOOD, score="scores", label="labels", group="groups")
 
 
 def test_problems_of_objects_are_reported_with_the_rest():

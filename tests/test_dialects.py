@@ -14,35 +14,13 @@ from isocost.rules import Row
 from tests import warehouse
 
 RULE = ic.Rule(("a", "b"), (Row("a", 0.0, 1.0, "set", 0.25, 0.5),), "by hand")
-MACROS = {
-    "clickhouse": (
-        "CREATE MACRO toFloat64(x) AS CAST(x AS DOUBLE)",
-        "CREATE MACRO toTypeName(x) AS replace(typeof(x), 'DOUBLE', 'Float64')",
-    )
-}
-"""Functions that sqlglot leaves as they are."""
-
-TRANSPILED = ("bigquery", "snowflake", "trino", "redshift", "clickhouse")
-"""Dialects that sqlglot turns into DuckDB's faithfully; the others run elsewhere or are parsed."""
 
 
 @pytest.fixture(scope="module")
 def database():
     with duckdb.connect() as connection:
         connection.register("people", pd.DataFrame(warehouse.people()))
-        for dialect in MACROS.values():
-            for macro in dialect:
-                connection.execute(macro)
         yield connection
-
-
-def runner(database, dialect):
-    def run(query):
-        if dialect != "duckdb":
-            (query,) = sqlglot.transpile(query, read=dialect, write="duckdb")
-        return database.execute(query).fetchall()
-
-    return run
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -55,28 +33,6 @@ def test_a_dialect_is_its_row_of_the_table_and_its_name_changes_nothing(name):
     assert ic.tally_sql(other, **columns, positive=odd) == ic.tally_sql(
         dialect, **columns, positive=odd
     )
-
-
-@pytest.mark.parametrize("id", ["id", "name"])
-@pytest.mark.parametrize("name", [*warehouse.rules()])
-def test_every_row_is_that_of_numpy(database, name, id):
-    rule = warehouse.rules()[name]
-    warehouse.check_rule(runner(database, "duckdb"), "duckdb", rule, warehouse.group_of(name), id)
-
-
-@pytest.mark.parametrize(
-    ("name", "id"), [("withhold", "id"), ("recalibrated", "name"), ("custom", "name")]
-)
-@pytest.mark.parametrize("dialect", TRANSPILED)
-def test_so_is_every_row_of_a_translated_query(database, dialect, name, id):
-    rule = warehouse.rules()[name]
-    warehouse.check_rule(runner(database, dialect), dialect, rule, warehouse.group_of(name), id)
-
-
-@pytest.mark.parametrize("kind", ["whole", "float", "boolean", "pairs"])
-@pytest.mark.parametrize("dialect", ["duckdb", *TRANSPILED])
-def test_groups_of_other_types(database, dialect, kind):
-    warehouse.check_rule(runner(database, dialect), dialect, *warehouse.typed_rule(kind))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -102,32 +58,23 @@ def literals(tree):
     }
 
 
+EVIL = "x`\"]'; drop table y; -- \\"
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_one_statement_whatever_the_names_are(dialect):
-    evil = "x`\"]'; drop table y; -- \\"
-    names = {"score": evil, "group": evil + "g", "id": evil + "i", "output": evil + "o"}
-    query = RULE.to_sql(dialect, ("lake", evil), **names)
+    names = {"score": EVIL, "group": EVIL + "g", "id": EVIL + "i", "output": EVIL + "o"}
+    query = RULE.to_sql(dialect, ("lake", EVIL), **names)
     (tree,) = sqlglot.parse(query, read=dialect)
     assert tree.find(exp.Drop) is None
-    found = {node.name for node in tree.find_all(exp.Identifier)}
-    assert {evil, evil + "g", evil + "i", evil + "o"} <= found
-
-
-def test_hostile_names_run_on_duckdb(database):
-    evil = "x`\"]'; drop table y; -- \\"
-    data = {evil: [0.5, 0.5], f"{evil}g": ["a", "b"], f"{evil}i": [1, 2]}
-    database.register("evil", pd.DataFrame(data))
-    names = {"score": evil, "group": f"{evil}g", "id": f"{evil}i"}
-    found = database.execute(RULE.to_sql("duckdb", "evil", output=evil, **names)).df()
-    assert found[evil].tolist() == RULE.apply(data, output=evil, **names)[evil].tolist()
-    assert sorted(found.columns) == sorted(data)
+    assert set(names.values()) <= {node.name for node in tree.find_all(exp.Identifier)}
 
 
 ODD = ("a\nb", "a\tb", "it's", 'say "x"', "x; y", "x -- y", "x /* y */ z", "\n  x", "a\r\nb")
 """Names that a layout must leave as they are."""
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", [*ODD, EVIL])
 def test_odd_names_groups_and_salts_run_on_duckdb(database, odd):
     names = {"score": odd, "group": f"{odd}g", "id": f"{odd}i"}
     data = {odd: [0.25, 0.5, 0.75, 1.0], f"{odd}g": [odd, "b", odd, odd], f"{odd}i": [1, 2, 3, 4]}
@@ -159,38 +106,6 @@ def test_odd_names_are_parsed_back_everywhere(dialect, odd):
         found = {name.replace("\\n", "\n").replace("\\r", "\r") for name in found}
         found = {name.replace("\\t", "\t") for name in found}
     assert set(names.values()) <= found
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ((1, None, "a"), "score outside [0, 1]: null"),
-        ((1, float("nan"), "a"), "score outside [0, 1]: nan"),
-        ((1, -0.5, "a"), "score outside [0, 1]: -0.5"),
-        ((None, 0.5, "b"), "null or float id, where the score is: 0.5"),
-        ((1, 0.5, None), "null group, where the score is: 0.5"),
-        ((1, 0.5, "c"), "group that the rule does not know: c"),
-    ],
-)
-@pytest.mark.parametrize("dialect", ["duckdb", *TRANSPILED])
-def test_bad_rows_end_the_query(database, dialect, row, message):
-    database.execute('CREATE OR REPLACE TABLE bad (id INT, score DOUBLE, "group" VARCHAR)')
-    database.execute("INSERT INTO bad VALUES (1, 0.5, 'a'), (2, 0.5, 'b')")
-    run = runner(database, dialect)
-    assert len(run(RULE.to_sql(dialect, "bad", id="id"))) == 2
-    database.execute("INSERT INTO bad VALUES (?, ?, ?)", row)
-    if "float" in message and DIALECTS[dialect].float_id is None:
-        message = message.replace("null or float", "null")
-    with pytest.raises(duckdb.Error) as error:
-        run(RULE.to_sql(dialect, "bad", id="id"))
-    assert f"isocost: {message}" in str(error.value)
-
-
-def test_float_ids_end_the_query(database):
-    source = "(SELECT 1e0 AS id, 0.5 AS score, 'a' AS \"group\")"
-    query = RULE.to_sql(id="id").replace('"scores"', source)
-    with pytest.raises(duckdb.Error, match="null or float id"):
-        database.execute(query).fetchall()
 
 
 def test_unknown_groups_may_keep_their_scores_and_nulls_may_have_a_name(database):

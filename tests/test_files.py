@@ -12,11 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
 
 import isocost as ic
 from isocost.rules import Row
-from tests.conftest import populations, sample
+from tests.conftest import sample
 
 DATA = sample(2_000, groups=3, weighted=True)
 DATA["name"] = np.array(["x, y", 'say "no"', "it's"])[DATA["group"]]
@@ -38,45 +37,6 @@ def folder(tmp_path):
 NAMES = ["data.csv", "data.tsv", "data.csv.gz", "data.parquet", "part-*.parquet"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("group", ["group", "name", ["name", "group"]])
-@pytest.mark.parametrize("bins", [1024, 100])
-def test_tally_is_that_of_the_arrays(folder, name, group, bins):
-    options = {"group": group, "weight": "weight", "bins": bins, "edges": (0.123,)}
-    assert ic.tally(folder / name, **options) == ic.tally(DATA, **options)
-    assert ic.tally(str(folder / name)) == ic.tally(DATA)
-
-
-@settings(max_examples=15)
-@given(data=populations())
-def test_bins_agree_at_every_edge(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("d") / "d.parquet"
-    pd.DataFrame(data).to_parquet(path)
-    for bins in (1024, 10, 7):
-        options = {"weight": "weight", "bins": bins, "edges": (0.3, 0.55)}
-        assert ic.tally(path, **options) == ic.tally(data, **options)
-
-
-def test_labels_of_other_kinds(folder):
-    assert ic.tally(folder / "data.csv", label="yes", positive="yes") == ic.tally(DATA)
-    frame = FRAME.assign(
-        b=FRAME["label"] == 1, f=FRAME["label"].astype(float), t=FRAME["label"] + 1
-    )
-    frame.to_parquet(folder / "l.parquet")
-    assert ic.tally(folder / "l.parquet", label="b") == ic.tally(DATA)
-    assert ic.tally(folder / "l.parquet", label="f") == ic.tally(DATA)
-    assert ic.tally(folder / "l.parquet", label="t", positive=2) == ic.tally(DATA)
-    assert ic.tally(folder / "l.parquet", label="b", positive=True) == ic.tally(DATA)
-
-
-def test_types_of_groups(folder):
-    frame = FRAME.assign(flag=FRAME["group"] == 1, real=FRAME["group"] / 2)
-    frame.to_parquet(folder / "g.parquet")
-    assert ic.tally(folder / "g.parquet", group="flag").groups == (False, True)
-    assert ic.tally(folder / "g.parquet", group="real").groups == (0.0, 0.5, 1.0)
-    assert ic.tally(folder / "data.csv").groups == (0, 1, 2)
-
-
 def test_yes_and_no_and_dates_are_texts(tmp_path):
     path = tmp_path / "d.csv"
     rows = ["0.1,no,yes,2026-01-01,True", "0.9,yes,no,2026-01-02,False"]
@@ -95,70 +55,6 @@ def test_a_column_of_nulls_is_counted(tmp_path):
     path.write_text("score,label,group\n,0,a\n,1,b\n")
     with pytest.raises(ic.DataError, match="2 null or NaN"):
         ic.tally(path)
-
-
-def test_null_groups(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text("score,label,group\n0.1,0,a\n0.2,1,\n0.3,0,\n0.9,1,b\n")
-    with pytest.raises(ic.DataError, match=r"group: must be known in every row\n  got:  2 null"):
-        ic.tally(path)
-    assert ic.tally(path, missing_group="?").groups == ("?", "a", "b")
-
-
-def test_all_problems_together(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text(
-        "s,y,g,w\n0.1,0,a,1\n1.2,2,,0\n,1,b,2\nnan,1,b,-1\ninf,,b,inf\n0.5,1,c,\n-0.5,0,c,1\n"
-    )
-    with pytest.raises(ic.DataError) as error:
-        ic.tally(path, score="s", label="y", group="g", weight="w")
-    text = str(error.value)
-    for part in (
-        "score (column 's')", "2 null or NaN, 1 infinite (first: inf), 2 outside [0, 1]",
-        "label (column 'y')", "1 null or NaN, 1 other than 0 and 1 (first: 2)",
-        "group (column 'g')", "1 null, of 7 rows",
-        "weight (column 'w')", "1 zero", "1 negative (first: -1.0)", "1 infinite",
-    ):  # fmt: skip
-        assert part in text
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        ("score,label,group\n0.1,0,a\nhigh,1,b\n", {}, "score (column 'score'): must hold numbers\n"
-         "  got:  1 values that are not, for example 'high'"),
-        ("score,label,group\n", {}, "must have at least one row"),
-        ("score,label,group\n0.1,x,a\n0.2,y,b\n", {}, "2 other than 0 and 1"),
-        ("score,label,group\n0.1,x,a\n0.2,y,b\n0.2,z,b\n", {"positive": "x"}, "have two values"),
-        ("score,label,group\n0.1,x,a\n0.2,y,b\n", {"positive": "q"}, "the positive label 'q'"),
-            ],
-)  # fmt: skip
-def test_bad_files(tmp_path, content, options, message):
-    path = tmp_path / "d.csv"
-    path.write_text(content)
-    with pytest.raises(ic.DataError) as error:
-        ic.tally(path, **options)
-    assert message in str(error.value)
-
-
-def test_values_that_change_kind_after_the_sample(tmp_path):
-    path = tmp_path / "d.csv"
-    with path.open("w") as file:
-        file.write("score,label,group\n")
-        file.writelines("0.5,1,a\n" for _ in range(60_000))
-        file.write("oops,0,b\n")
-    with pytest.raises(ic.DataError) as error:
-        ic.tally(path)
-    assert "next:" in str(error.value)
-
-
-def test_all_wrong_columns_together(folder):
-    with pytest.raises(ic.UsageError) as error:
-        ic.tally(folder / "data.csv", score="scor", label="labl", group="grp", weight="wei")
-    text = str(error.value)
-    assert text.startswith("4 problems:")
-    assert 'did you mean score="score"?' in text
-    assert 'did you mean weight="weight"?' in text
 
 
 def test_unreadable_files(tmp_path):
@@ -287,28 +183,6 @@ def typed(values):
     return values
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("out", ["out.csv", "out.parquet"])
-def test_apply_gives_the_coins_of_the_arrays_in_the_order_of_the_rows(folder, name, out):
-    rows = ic.apply_file(RULE, folder / name, folder / out, group="name", id="id")
-    wanted = RULE.apply(FRAME, group="name", id="id")
-    found = read(folder / out)
-    assert rows == len(FRAME)
-    np.testing.assert_array_equal(found["repaired_score"], wanted["repaired_score"])
-    pd.testing.assert_frame_equal(found.drop(columns="repaired_score"), FRAME)
-
-
-def test_a_new_column(folder):
-    ic.apply_file(
-        RULE, folder / "data.csv", folder / "o.csv", group="name", output_column="repaired", id="id"
-    )
-    found = read(folder / "o.csv")
-    np.testing.assert_array_equal(found["score"], FRAME["score"])
-    np.testing.assert_array_equal(
-        found["repaired"], RULE.apply(FRAME, group="name", id="id")["repaired_score"]
-    )
-
-
 def test_texts_pass_through_a_csv_as_they_stand(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("id,zip,score,group\n007,01234,0.9,a\n8,00001,0.8,b\n")
@@ -319,33 +193,7 @@ def test_texts_pass_through_a_csv_as_they_stand(tmp_path):
     assert found == rule.apply(score=[0.9], group=["a"], id=["007"])[0]
 
 
-def test_rules_with_several_group_columns_and_missing_groups(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text("score,sex,age\n0.1,F,30\n0.2,,30\n0.3,M,40\n")
-    rule = ic.Rule(
-        groups=(("?", 30), ("F", 30), ("M", 40)),
-        rows=(
-            Row(("?", 30), 0.0, 1.0, "set", 0.7, 1.0),
-            Row(("M", 40), 0.0, 1.0, "mirror", None, 1.0),
-        ),
-        method="test",
-    )
-    ic.apply_file(rule, path, tmp_path / "o.csv", group=["sex", "age"], missing_group="?", id=None)
-    assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.1, 0.7, 0.7]
-
-
-def test_unknown_groups(folder):
-    rule = ic.Rule(groups=("x, y",), rows=(Row("x, y", 0.0, 1.0, "set", 0.2, 1.0),), method="test")
-    with pytest.raises(ic.UsageError, match="group: must be one the rule knows"):
-        ic.apply_file(rule, folder / "data.csv", folder / "o.csv", group="name", id="id")
-    ic.apply_file(
-        rule, folder / "data.csv", folder / "o.csv", group="name", unknown="keep", id="id"
-    )
-    found = read(folder / "o.csv")
-    assert (found["repaired_score"][found["name"] == "x, y"] == 0.2).all()
-    kept = FRAME["name"] != "x, y"
-    np.testing.assert_array_equal(found["repaired_score"][kept], FRAME["score"][kept])
-    # A CSV has no types: its groups are read as those of the rule are.
+def test_groups_of_a_csv_are_read_as_those_of_the_rule(folder):
     rows = (Row("0", 0.0, 1.0, "set", 0.2, 1.0),)
     texts = ic.Rule(groups=("0", "1", "2"), rows=rows, method="test")
     ic.apply_file(texts, folder / "data.csv", folder / "n.csv", id="id")
@@ -398,17 +246,6 @@ def test_nothing_is_overwritten(folder):
     assert data.read_bytes() == content
 
 
-def test_progress_is_reported(folder):
-    seen = []
-    from isocost.engines.files import Source
-
-    source = Source(folder / "data.parquet")
-    query = "SELECT sum(a.score * b.score * c.weight) FROM data a, data b, data c"
-    query = f"WITH data AS (SELECT * FROM {source.reader} LIMIT 700) {query}"
-    source.run(query, lambda *done: seen.append(done[0]))
-    assert all(0 <= share <= 1 for share in seen)
-
-
 @pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
 def test_counting_reports_its_progress(folder, name, monkeypatch):
     from isocost.engines import files
@@ -445,9 +282,6 @@ def test_missing_groups_of_another_type(tmp_path):
 
 
 def test_nan_groups_are_missing_groups(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "d.parquet"
     group = pa.array([1.0, float("nan"), None], pa.float64())
     pq.write_table(pa.table({"score": [0.1] * 3, "group": group}), path)
@@ -457,9 +291,6 @@ def test_nan_groups_are_missing_groups(tmp_path):
 
 
 def test_ids_that_are_no_ids(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
     for kind in (pa.float32(), pa.bool_(), pa.decimal128(38, 2)):
         table = pa.table(
@@ -470,16 +301,6 @@ def test_ids_that_are_no_ids(tmp_path):
             ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.parquet", id="id")
 
 
-def test_ids_beyond_64_bits_in_a_csv(tmp_path):
-    path = tmp_path / "d.csv"
-    ids = [18446744073709551615, 36893488147419103231]
-    path.write_text("id,score,group\n" + "".join(f"{i},0.1,a\n" for i in ids))
-    rule = ic.Rule(groups=("a",), rows=(Row("a", 0.0, 1.0, "set", 0.5, 0.5),), method="test")
-    ic.apply_file(rule, path, tmp_path / "o.csv", id="id")
-    wanted = rule.apply(score=[0.1, 0.1], group=["a", "a"], id=ids)
-    assert read(tmp_path / "o.csv")["repaired_score"].tolist() == wanted.tolist()
-
-
 def test_a_name_that_looks_like_a_glob(tmp_path):
     row = "score,label,group\n{},1,a\n"
     (tmp_path / "q1.csv").write_text(row.format(0.1))
@@ -488,13 +309,6 @@ def test_a_name_that_looks_like_a_glob(tmp_path):
     rule = ic.Rule(groups=("a",), rows=(), method="test")
     with pytest.raises(ic.FileError, match="output: must not be the input"):
         ic.apply_file(rule, tmp_path / "q[1].csv", tmp_path / "q[1].csv", force=True, id="id")
-
-
-def test_a_wrong_word_for_unknown_groups(folder):
-    with pytest.raises(ic.UsageError, match='unknown: must be "error" or "keep"'):
-        ic.apply_file(
-            RULE, folder / "data.csv", folder / "o.csv", group="name", unknown="bogus", id="id"
-        )
 
 
 def test_the_positive_label_by_the_type_of_the_column(tmp_path):
@@ -594,13 +408,6 @@ def test_float_ids_that_come_late_are_refused(tmp_path):
 def test_quotes_that_come_late_are_quotes(tmp_path):
     path = late_csv(tmp_path / "d.csv", '99,0.5,1,"1",1,1\n')
     assert ic.tally(path).groups == (1,)
-
-
-def test_groups_beyond_64_bits_stay_apart(tmp_path):
-    names = ["12300000000000000000123", "12300000000000000000124"]
-    rows = [f"0.{i + 1},{i % 2},{names[i % 4 // 2]}\n" for i in range(8)]
-    (tmp_path / "d.csv").write_text("score,label,group\n" + "".join(rows))
-    assert ic.tally(tmp_path / "d.csv").groups == tuple(names)
 
 
 def test_no_line_is_a_comment_and_none_is_skipped(tmp_path):
@@ -876,10 +683,6 @@ def test_a_rule_of_whole_numbers_and_a_file_of_fractions(tmp_path):
     rule = ic.Rule((1.0, 2, 2.5), (Row(1.0, 0.0, 1.0, "set", 0.5, 1.0),), "test")
     ic.apply_file(rule, tmp_path / "d.csv", tmp_path / "o.csv", id="id")
     assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.5, 0.2, 0.3]
-    pd.DataFrame({"score": [0.1, 0.2], "group": [True, False]}).to_parquet(tmp_path / "d.parquet")
-    rule = ic.Rule((0, 1), (Row(1, 0.0, 1.0, "set", 0.5, 1.0),), "test")
-    ic.apply_file(rule, tmp_path / "d.parquet", tmp_path / "o.csv", force=True, id="id")
-    assert pd.read_csv(tmp_path / "o.csv")["repaired_score"].tolist() == [0.5, 0.2]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.checks import check_threshold
 from isocost.grid import TENTHS, Grid
-from tests.lazy_frames import as_lazy, columns_of
+from tests.engines import as_lazy, columns_of
 
 BINS = st.sampled_from([1, 2, 10, 16, 100, 1000, 1024])
 SCORES = st.lists(

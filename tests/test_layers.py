@@ -48,7 +48,7 @@ ORDERS = {
         "audit", "unseen", "offers", "compare", "frontier", "plan", "watch",
     ],
     "engines": [
-        "columns", "arrays", "frames", "dispatch", "dialects", "sql", "kinds", "files", "look",
+        "columns", "arrays", "frames", "dialects", "sql", "kinds", "files", "look",
         "lazy",
     ],
     "learn": [

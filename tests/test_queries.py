@@ -10,24 +10,17 @@ import pytest
 import sqlglot
 
 import isocost as ic
-from isocost.engines.arrays import cell_columns
 from isocost.engines.dialects import DIALECTS
+from isocost.engines.sql import cell_columns
 from tests import warehouse
-from tests.test_dialects import ODD, TRANSPILED, runner
+from tests.test_dialects import ODD
 
 
 @pytest.fixture(scope="module")
 def database():
     with duckdb.connect() as connection:
         connection.register("people", pd.DataFrame(warehouse.people()))
-        connection.register("bad", pd.DataFrame(warehouse.BAD))
         yield connection
-
-
-@pytest.mark.parametrize("name", warehouse.TALLIES)
-@pytest.mark.parametrize("dialect", ["duckdb", *TRANSPILED])
-def test_cells_make_the_same_tally(database, dialect, name):
-    warehouse.check_tally(runner(database, dialect), dialect, name)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -72,6 +65,8 @@ def test_odd_names_and_groups_run_on_duckdb(database, odd):
         ({"positive": ["a"]}, "positive"),
         ({"positive": float("nan")}, "positive"),
         ({"positive": Decimal(1)}, "positive"),
+        ({"bins": 0}, "bins"),
+        ({"dialect": "oracle"}, "dialect"),
     ],
 )
 def test_arguments_that_cannot_be_meant(options, name):
@@ -87,34 +82,6 @@ def test_mysql_groups_by_bytes():
     assert "CAST(CONVERT(t.`group` USING utf8mb4) AS BINARY) AS group_1_bytes" in query
     assert "ANY_VALUE(group_1) AS group_1" in query
     assert query.endswith("GROUP BY group_1_bytes, label, bin\n")
-
-
-def test_all_problems_together(database):
-    cells = database.execute(ic.tally_sql(table="bad", weight="weight")).fetchall()
-    with pytest.raises(ic.DataError) as error:
-        ic.tally_from_cells(cells)
-    for part in warehouse.TOLD:
-        assert part in str(error.value)
-
-
-def test_null_groups_may_have_a_name(database):
-    rows = '(SELECT 0.5 AS score, 1 AS label, NULL AS "group")'
-    cells = database.execute(ic.tally_sql().replace('"scores"', rows)).fetchall()
-    assert ic.tally_from_cells(cells, missing_group="?").groups == ("?",)
-
-
-@pytest.mark.parametrize(
-    ("label", "message"),
-    [
-        ("CASE row % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' ELSE 'c' END", "must have two values"),
-        ("'b'", "must hold the positive label 'a'"),
-    ],
-)
-def test_labels_with_names_are_checked(database, label, message):
-    source = f'(SELECT score, "group", {label} AS y FROM people)'
-    query = ic.tally_sql(label="y", positive="a").replace('"scores"', source)
-    with pytest.raises(ic.DataError, match=message):
-        ic.tally_from_cells(database.execute(query).fetchall())
 
 
 def test_whatever_a_driver_returns(database):
@@ -186,20 +153,6 @@ def test_no_rows_and_rows_that_differ():
     other = spoiled()[0]["made_with"].replace("4", "8")
     with pytest.raises(ic.DataError, match="rows of queries that differ"):
         ic.tally_from_cells(spoiled() + spoiled(made_with=other))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"group": []}, "group: must name at least one column"),
-        ({"positive": [1]}, "positive: must be a single value"),
-        ({"bins": 0}, "bins: must be a whole number from 1 to 65536"),
-        ({"dialect": "oracle"}, "dialect: must be one of duckdb"),
-    ],
-)
-def test_wrong_arguments(options, message):
-    with pytest.raises(ic.UsageError, match=message):
-        ic.tally_sql(**options)
 
 
 def test_nan_is_not_the_other_of_two_labels():

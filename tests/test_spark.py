@@ -10,7 +10,7 @@ import pytest
 import isocost as ic
 from isocost.rules import Row
 from tests.conftest import sample
-from tests.lazy_frames import SPARK_AND_PANDAS, SPARK_ERRORS, as_spark, by_id, columns_of
+from tests.engines import SPARK_AND_PANDAS, SPARK_ERRORS, as_spark, by_id, columns_of
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pa = pytest.importorskip("pyarrow")

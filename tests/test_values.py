@@ -22,7 +22,7 @@ import pytest
 import isocost as ic
 from isocost.engines.columns import typed
 from isocost.rules import Row
-from tests.lazy_frames import SPARK_AND_PANDAS, as_lazy, columns_of
+from tests.engines import SPARK_AND_PANDAS, as_lazy, columns_of
 
 pytestmark = pytest.mark.filterwarnings(SPARK_AND_PANDAS)
 

@@ -1,9 +1,9 @@
 from . import metrics as metrics
 from .costs import Cost as Cost
-from .engines.arrays import tally_from_cells as tally_from_cells
-from .engines.dispatch import tally as tally
 from .engines.files import apply_file as apply_file
+from .engines.frames import tally as tally
 from .engines.look import look as look
+from .engines.sql import tally_from_cells as tally_from_cells
 from .engines.sql import tally_sql as tally_sql
 from .errors import ConstraintWarning as ConstraintWarning
 from .errors import DataError as DataError

@@ -67,8 +67,10 @@ def is_null(value: Any) -> bool:
         return value.is_nan()
     try:
         differs = value != value
+        if hasattr(differs, "ndim"):
+            return bool(differs.ndim == 0 and differs)
         # Every comparison with pandas.NA gives pandas.NA.
-        return differs is value or (getattr(differs, "ndim", 0) == 0 and bool(differs))
+        return differs is value or bool(differs)
     except (TypeError, ValueError, ArithmeticError):
         return False
 

@@ -796,7 +796,7 @@ class Rule(Saved):
         >>> rule.apply(data, id="id")["repaired_score"].round(3).tolist()
         [0.2, 0.394, 0.9]
         """
-        from isocost.engines.dispatch import apply_rule
+        from isocost.engines.frames import apply_rule
 
         return apply_rule(
             self,

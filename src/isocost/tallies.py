@@ -588,7 +588,7 @@ def as_tally(
     if isinstance(data, Tally):
         check_no_keywords(reading, "tally")
         return data
-    from isocost.engines.dispatch import is_data, tally
+    from isocost.engines.frames import is_data, tally
 
     if not is_data(data) and not (data is None and reading):
         check_tally(data, name)
@@ -598,7 +598,7 @@ def as_tally(
 
 def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:
     """The names of the columns of data; none if :func:`as_tally` does not accept the data."""
-    from isocost.engines.dispatch import column_names
+    from isocost.engines.frames import column_names
 
     return column_names(data, **{key: reading.get(key) for key in ("encoding", "sheet")})
 

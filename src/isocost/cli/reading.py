@@ -169,7 +169,7 @@ def read_periods(
     Columns of files with data that were not ``asked`` for are as the rule was deployed; the list
     has notes on that.
     """
-    from isocost.engines.dispatch import column_names
+    from isocost.engines.frames import column_names
     from isocost.judging.watch import deployed_columns
 
     paths = expanded_paths(names)

@@ -347,8 +347,9 @@ class Problems:
             row = int(self.places[row])
         before, shown = self.counts.get((role, kind), (0, ""))
         if not shown:
-            value = "" if example is None else f" {_show(example)}"
-            where = "" if row is None else f" in row {row}"
+            text = repr(example.item() if getattr(example, "ndim", None) == 0 else example)
+            value = f" {text if len(text) <= 60 else text[:57] + '...'}"
+            value, where = "" if example is None else value, "" if row is None else f" in row {row}"
             shown = f" ({self.example}:{value}{where})" if value or where else ""
         self.counts[role, kind] = (before + int(count), shown)
 
@@ -478,11 +479,6 @@ def title_of(role: str, name: str) -> str:
     return role if name == role else f"{role} (column {name!r})"
 
 
-def _show(value: Any) -> str:
-    text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def scale_of(rule: Rule, asked: str | None) -> Scale:
     """The scale of the scores that a rule is applied to; by default the one it was made from.
 
@@ -501,28 +497,12 @@ def scale_of(rule: Rule, asked: str | None) -> Scale:
 
 
 def missing_group_of(rule: Rule, asked: Any) -> Group | None:
-    """The group of rows without one where a rule is applied; by default as the rule was made.
-
-    Examples
-    --------
-    >>> made = {"reading": {"missing_group": "unknown"}}
-    >>> rule = Rule(("a",), (), "test", made_from=made)
-    >>> missing_group_of(rule, None), missing_group_of(rule, "other")
-    ('unknown', 'other')
-    """
+    """The group of rows without one where a rule is applied; by default as the rule was made."""
     return rule.reading.missing_group if asked is None else as_group(asked)
 
 
 def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, Any, Any]:
-    """The score, group and id columns that a rule is applied to; by default those it stores.
-
-    Examples
-    --------
-    >>> stored = {"reading": {"columns": {"score": "p", "group": ["sex"]}}}
-    >>> rule = Rule(("F", "M"), (), "test", made_from=stored)
-    >>> applied_columns(rule, None, "race", None)
-    ('p', 'race', None)
-    """
+    """The score, group and id columns that a rule is applied to; by default those it stores."""
     stored = {"score": "score", "group": "group", "id": None, **stored_columns(rule)}
     asked = {"score": score, "group": group, "id": id}
     used = [stored[role] if name is None else name for role, name in asked.items()]
@@ -634,43 +614,55 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     return []
 
 
-def label_problems(
-    labels: Ints, seen: Sequence[Array], positive: Any, name: str, read: Callable[[Any], Any]
-) -> list[Problem]:
-    """Check the labels of cells; ``seen`` are their least and greatest values, if one is named."""
-    if not seen:
-        return []
-    values = {value for column in seen for value in column[labels == 0].tolist()} - {None}
-    others = [read(value) for value in sorted(values)]
-    return two_valued(positive, [positive, *others] if (labels == 1).any() else others, name)
+CODES = {"score": "b", "label": "y", "weight": "v"}
+"""The column of counted cells that has the codes of :data:`WRONG`, by role."""
 
 
-def count_bad(
-    codes: Mapping[str, Array],
-    n: Array,
+def checked_cells(
+    cells: dict[str, Array],
+    columns: Mapping[str, Any],
     problems: Problems,
+    *,
+    positive: Any,
+    missing_group: Group | None,
+    drop_missing: bool,
+    label_value: Callable[[Any], Any] = str,
     example: Callable[[str, int], Any] | None = None,
-) -> Bools:
-    """Count the rows of bad cells, given the codes of each role; true where a cell is good."""
-    good = np.ones(len(n), dtype=bool)
-    for role, values in codes.items():
+) -> tuple[Ints, list[Group]]:
+    """The groups of cells that a query counted, as codes, and what they are; raise for bad rows.
+
+    Cells have groups g0, g1 ..., the codes of :data:`CODES`, the number n of rows, and perhaps the
+    least and greatest label (least_l, most_l), and which people are handed over (apart).  Those of
+    rows that are dropped are removed.  ``example`` gives a bad value, by role and code.
+    """
+    keys = [f"g{i}" for i in range(len(columns["group"]))]
+    codes = {role: key for role, key in CODES.items() if key in cells}
+    problems.rows = int(cells["n"].sum())
+    if drop_missing:
+        lacking = {columns[role]: np.asarray(cells[key] == -1) for role, key in codes.items()}
+        if missing_group is None:
+            lacking |= {n: null_rows(cells[k]) for n, k in zip(columns["group"], keys, strict=True)}
+        kept = ~problems.drop(lacking, cells["n"])
+        cells.update({key: values[kept] for key, values in cells.items()})
+    encoder = GroupEncoder([cells[key] for key in keys], missing_group)
+    groups = encoder.encode_cells([cells[key] for key in keys], cells["n"], problems)
+    for role, key in codes.items():
         for code, kind in WRONG[role].items():
-            count = int(n[values == code].sum())
+            count = int(cells["n"][cells[key] == code].sum())
             if count:
                 shown = example(role, code) if example is not None and code != -1 else None
                 problems.add(role, kind, count, shown)
-        good &= values >= 0
-    return good
-
-
-def missing_cells(
-    codes: Mapping[str, Array], groups: Sequence[Array], columns: Mapping[str, Any]
-) -> dict[str, Bools]:
-    """Cells that lack a value, by column, given the codes of each role and the group columns."""
-    missing = {columns[role]: np.asarray(values == -1) for role, values in codes.items()}
-    return missing | {
-        name: null_rows(values) for name, values in zip(columns["group"], groups, strict=False)
-    }
+    more = []
+    if "least_l" in cells:
+        decided = ~cells["apart"] if "apart" in cells else np.ones(len(groups), dtype=bool)
+        negative, found = decided & (cells["y"] == 0), set()
+        for key in ("least_l", "most_l"):
+            found.update(cells[key][negative].tolist())
+        seen = [label_value(value) for value in sorted(found - {None})]
+        seen = [positive, *seen] if (cells["y"][decided] == 1).any() else seen
+        more = two_valued(positive, seen, columns["label"])
+    problems.check(more)
+    return groups, encoder.groups
 
 
 _ODD = object()
@@ -711,7 +703,13 @@ class Encoded:
         # A dictionary may contain unused values, the same value twice, or a null.
         new_codes: dict[tuple[type, Group], int] = {}
         table = np.full(len(values) + 1, -1, dtype=np.intp)
-        for code in np.flatnonzero(_occurring(codes, len(values))).tolist():
+        # The last is -1, of null; reading stops as soon as all others occur.
+        occurs = np.zeros(len(values) + 1, dtype=bool)
+        for start in range(0, len(codes), _TABLE):
+            occurs[codes[start : start + _TABLE]] = True
+            if occurs[:-1].all():
+                break
+        for code in np.flatnonzero(occurs[:-1]).tolist():
             if not is_null(values[code]):
                 group = read(values[code])
                 table[code] = new_codes.setdefault((type(group), group), len(new_codes))
@@ -724,17 +722,6 @@ class Encoded:
 
     def __getitem__(self, part: slice | Bools | Ints) -> Array:
         return self.codes[part]
-
-
-def _occurring(codes: Array, size: int) -> Bools:
-    """True for each code below ``size`` that occurs; reading stops as soon as all do."""
-    # The last is -1, of null.
-    occurs = np.zeros(size + 1, dtype=bool)
-    for start in range(0, len(codes), _TABLE):
-        occurs[codes[start : start + _TABLE]] = True
-        if occurs[:-1].all():
-            break
-    return occurs[:-1]
 
 
 class _Reader:

@@ -56,13 +56,13 @@ class Dialect:
     """
 
     name: str
-    double: str
-    whole: str
-    as_text: str
-    hexed: str
-    fails: str
-    star: Literal["EXCLUDE", "EXCEPT", "EXCLUDE last", "lateral"]
-    is_nan: str | None
+    double: str = "DOUBLE"
+    whole: str = "INT"
+    as_text: str = "CAST({} AS VARCHAR)"
+    hexed: str = "MD5({})"
+    fails: str = "CAST({} AS DOUBLE)"
+    star: Literal["EXCLUDE", "EXCEPT", "EXCLUDE last", "lateral"] = "lateral"
+    is_nan: str | None = None
     quote: str = '"'
     compared: str = "{}"
     strings: Literal["plain", "escape", "escape all", "E", "chr"] = "plain"
@@ -87,12 +87,10 @@ class Dialect:
         >>> print(DIALECTS["postgres"].name_of('a"b'), DIALECTS["mysql"].name_of("a`b"))
         "a""b" `a``b`
         """
-        good = isinstance(column, str) and "\0" not in column and is_writable(column)
-        if not good or not column:
+        if not (isinstance(column, str) and "\0" not in column and is_writable(column) and column):
             step = "pass the name as it stands in the database"
-            raise UsageError(
-                Problem("name", "must be a text that is not empty", repr(column), step)
-            )
+            must = "must be a text that is not empty"
+            raise UsageError(Problem("name", must, repr(column), step))
         if self.substitutes and "${" in column:
             step = "give the column another name in a view, and pass that"
             rule = f"must not contain ${{, which {self.name} replaces before it reads the query"
@@ -109,9 +107,8 @@ class Dialect:
     def table_of(self, table: str | Sequence[str]) -> str:
         """A table, given as its parts or with dots between them; parts may be quoted."""
         if not isinstance(table, str | list | tuple) or not table:
-            raise UsageError(
-                Problem("table", "must be named", repr(table), f"use {setting('table', 'scores')}")
-            )
+            step = f"use {setting('table', 'scores')}"
+            raise UsageError(Problem("table", "must be named", repr(table), step))
         parts = _split(table, self.quote) if isinstance(table, str) else list(table)
         return ".".join(self.name_of(part) for part in parts)
 
@@ -224,9 +221,8 @@ def dialect_named(name: object) -> Dialect:
     plain = str(name).lower()
     plain = next((d.name for d in DIALECTS.values() if plain in d.aliases), plain)
     if plain in _UNABLE:
-        raise UsageError(
-            Problem("dialect", "must be able to do what the rule needs", *_UNABLE[plain])
-        )
+        rule = "must be able to do what the rule needs"
+        raise UsageError(Problem("dialect", rule, *_UNABLE[plain]))
     if plain not in DIALECTS:
         rule = f"must be one of {', '.join(DIALECTS)}"
         step = "use the one whose SQL your database is nearest to, and read the query first"
@@ -234,169 +230,131 @@ def dialect_named(name: object) -> Dialect:
     return DIALECTS[plain]
 
 
-DUCKDB = Dialect(
-    "duckdb",
-    double="DOUBLE",
-    whole="INT",
-    as_text="CAST({} AS VARCHAR)",
-    hexed="md5({})",
-    fails="error({})",
-    star="EXCLUDE",
-    is_nan="isnan({})",
-    # The statistics of Parquet files ignore NaN, and without the CASE DuckDB trusts them: NaN would
-    # lie in [0, 1].
-    as_number="CASE WHEN {0} IS NOT NULL THEN CAST({0} AS {1}) END",
-    float_id="typeof({}) IN ('DOUBLE', 'FLOAT')",
-)
-
-POSTGRES = Dialect(
-    "postgres",
-    double="DOUBLE PRECISION",
-    whole="INT",
-    as_text="CAST({} AS TEXT)",
-    # Otherwise the bytes are those of the database's encoding.
-    hexed="md5(convert_to({}, 'UTF8'))",
-    fails="CAST({} AS DOUBLE PRECISION)",
-    star="lateral",
-    is_nan="{} = 'NaN'::DOUBLE PRECISION",
-    # Under a locale, digits may come after letters or be compared as numbers.
-    compared='{} COLLATE "C"',
-    strings="E",
-    number_as="'{}'::DOUBLE PRECISION",
-    float_id="CAST(pg_typeof({}) AS TEXT) IN ('double precision', 'real')",
-    underflow_fails=True,
-    aliases=("postgresql",),
-)
-
-BIGQUERY = Dialect(
-    "bigquery",
-    double="FLOAT64",
-    whole="INT64",
-    as_text="CAST({} AS STRING)",
-    hexed="TO_HEX(MD5({}))",
-    fails="ERROR({})",
-    star="EXCEPT",
-    is_nan="IS_NAN({})",
-    quote="`",
-    strings="escape all",
-    names="escape all",
-)
-
-SNOWFLAKE = Dialect(
-    "snowflake",
-    double="DOUBLE",
-    whole="INT",
-    as_text="CAST({} AS VARCHAR)",
-    hexed="MD5({})",
-    fails="CAST({} AS DOUBLE)",
-    star="EXCLUDE",
-    is_nan="{} = 'NaN'::DOUBLE",
-    strings="escape",
-    number_as="'{}'::DOUBLE",
-    reserved=(
-        "account all alter and any as between by case cast check column connect connection "
-        "constraint create cross current database delete distinct drop else exists false "
-        "following for from full grant group gscluster having ilike in increment inner insert "
-        "intersect into is issue join lateral left like localtime localtimestamp minus natural "
-        "not null of on or order organization qualify regexp revoke right rlike row rows sample "
-        "schema select set some start table tablesample then to trigger true try_cast union "
-        "unique update using values view when whenever where with"
-    ),
-)
-
-SPARK = Dialect(
-    "spark",
-    double="DOUBLE",
-    whole="INT",
-    as_text="CAST({} AS STRING)",
-    hexed="md5({})",
-    fails="raise_error({})",
-    star="lateral",
-    is_nan="isnan({})",
-    quote="`",
-    strings="escape all",
-    float_id="typeof({}) IN ('double', 'float')",
-    substitutes=True,
-    aliases=("databricks", "spark2"),
-)
-
-TRINO = Dialect(
-    "trino",
-    double="DOUBLE",
-    whole="INTEGER",
-    as_text="CAST({} AS VARCHAR)",
-    hexed="LOWER(TO_HEX(MD5(TO_UTF8({}))))",
-    fails="CAST({} AS DOUBLE)",
-    star="lateral",
-    is_nan="IS_NAN({})",
-    float_id="typeof({}) IN ('double', 'real')",
-    aliases=("presto",),
-)
-
-REDSHIFT = Dialect(
-    "redshift",
-    double="DOUBLE PRECISION",
-    whole="INT",
-    # Without a length a text is cut to 256 bytes.
-    as_text="CAST({} AS VARCHAR(65535))",
-    hexed="MD5({})",
-    fails="CAST({} AS DOUBLE PRECISION)",
-    star="EXCLUDE last",
-    is_nan="{} = 'NaN'::DOUBLE PRECISION",
-    strings="chr",
-    number_as="'{}'::DOUBLE PRECISION",
-    underflow_fails=True,
-)
-
-MYSQL = Dialect(
-    "mysql",
-    double="DOUBLE",
-    whole="SIGNED",
-    as_text="CONVERT({} USING utf8mb4)",
-    hexed="MD5({})",
-    # A cast only warns here; a text that is not JSON is an error.
-    fails="JSON_LENGTH({})",
-    star="lateral",
-    is_nan=None,
-    quote="`",
-    # Otherwise 'a', 'A' and 'a ' are equal, and so are the text 'a' and the number 0.
-    compared="CAST({} AS BINARY)",
-    strings="escape",
-    joined="CONCAT({}, {})",
-    group_key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",
-    numbers_as_text=True,
-)
-
-CLICKHOUSE = Dialect(
-    "clickhouse",
-    double="Nullable(Float64)",
-    whole="Int32",
-    as_text="CAST({} AS Nullable(String))",
-    hexed="lower(hex(MD5({})))",
-    fails="toFloat64({})",
-    star="EXCEPT",
-    is_nan="isNaN({})",
-    quote="`",
-    strings="escape",
-    names="escape",
-    float_id="toTypeName({}) LIKE '%Float%'",
-)
-
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        DUCKDB,
-        POSTGRES,
-        BIGQUERY,
-        SNOWFLAKE,
-        SPARK,
-        TRINO,
-        REDSHIFT,
-        MYSQL,
-        CLICKHOUSE,
+        Dialect(
+            "duckdb",
+            hexed="md5({})",
+            fails="error({})",
+            star="EXCLUDE",
+            is_nan="isnan({})",
+            # The statistics of Parquet files ignore NaN, and without the CASE DuckDB trusts them:
+            # NaN would lie in [0, 1].
+            as_number="CASE WHEN {0} IS NOT NULL THEN CAST({0} AS {1}) END",
+            float_id="typeof({}) IN ('DOUBLE', 'FLOAT')",
+        ),
+        Dialect(
+            "postgres",
+            double="DOUBLE PRECISION",
+            as_text="CAST({} AS TEXT)",
+            # Otherwise the bytes are those of the database's encoding.
+            hexed="md5(convert_to({}, 'UTF8'))",
+            fails="CAST({} AS DOUBLE PRECISION)",
+            is_nan="{} = 'NaN'::DOUBLE PRECISION",
+            # Under a locale, digits may come after letters or be compared as numbers.
+            compared='{} COLLATE "C"',
+            strings="E",
+            number_as="'{}'::DOUBLE PRECISION",
+            float_id="CAST(pg_typeof({}) AS TEXT) IN ('double precision', 'real')",
+            underflow_fails=True,
+            aliases=("postgresql",),
+        ),
+        Dialect(
+            "bigquery",
+            double="FLOAT64",
+            whole="INT64",
+            as_text="CAST({} AS STRING)",
+            hexed="TO_HEX(MD5({}))",
+            fails="ERROR({})",
+            star="EXCEPT",
+            is_nan="IS_NAN({})",
+            quote="`",
+            strings="escape all",
+            names="escape all",
+        ),
+        Dialect(
+            "snowflake",
+            star="EXCLUDE",
+            is_nan="{} = 'NaN'::DOUBLE",
+            strings="escape",
+            number_as="'{}'::DOUBLE",
+            reserved=(
+                "account all alter and any as between by case cast check column connect connection "
+                "constraint create cross current database delete distinct drop else exists false "
+                "following for from full grant group gscluster having ilike in increment inner "
+                "insert intersect into is issue join lateral left like localtime localtimestamp "
+                "minus natural not null of on or order organization qualify regexp revoke right "
+                "rlike row rows sample schema select set some start table tablesample then to "
+                "trigger true try_cast union unique update using values view when whenever where "
+                "with"
+            ),
+        ),
+        Dialect(
+            "spark",
+            as_text="CAST({} AS STRING)",
+            hexed="md5({})",
+            fails="raise_error({})",
+            is_nan="isnan({})",
+            quote="`",
+            strings="escape all",
+            float_id="typeof({}) IN ('double', 'float')",
+            substitutes=True,
+            aliases=("databricks", "spark2"),
+        ),
+        Dialect(
+            "trino",
+            whole="INTEGER",
+            hexed="LOWER(TO_HEX(MD5(TO_UTF8({}))))",
+            is_nan="IS_NAN({})",
+            float_id="typeof({}) IN ('double', 'real')",
+            aliases=("presto",),
+        ),
+        Dialect(
+            "redshift",
+            double="DOUBLE PRECISION",
+            # Without a length a text is cut to 256 bytes.
+            as_text="CAST({} AS VARCHAR(65535))",
+            fails="CAST({} AS DOUBLE PRECISION)",
+            star="EXCLUDE last",
+            is_nan="{} = 'NaN'::DOUBLE PRECISION",
+            strings="chr",
+            number_as="'{}'::DOUBLE PRECISION",
+            underflow_fails=True,
+        ),
+        Dialect(
+            "mysql",
+            whole="SIGNED",
+            as_text="CONVERT({} USING utf8mb4)",
+            # A cast only warns here; a text that is not JSON is an error.
+            fails="JSON_LENGTH({})",
+            quote="`",
+            # Otherwise 'a', 'A' and 'a ' are equal, and so are the text 'a' and the number 0.
+            compared="CAST({} AS BINARY)",
+            strings="escape",
+            joined="CONCAT({}, {})",
+            group_key="CAST(CONVERT({} USING utf8mb4) AS BINARY)",
+            numbers_as_text=True,
+        ),
+        Dialect(
+            "clickhouse",
+            double="Nullable(Float64)",
+            whole="Int32",
+            as_text="CAST({} AS Nullable(String))",
+            hexed="lower(hex(MD5({})))",
+            fails="toFloat64({})",
+            star="EXCEPT",
+            is_nan="isNaN({})",
+            quote="`",
+            strings="escape",
+            names="escape",
+            float_id="toTypeName({}) LIKE '%Float%'",
+        ),
     )
 }
 """Every dialect by its name."""
+
+DUCKDB = DIALECTS["duckdb"]
 
 _UNABLE = {
     "sqlite": (

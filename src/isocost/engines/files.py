@@ -12,9 +12,7 @@ from concurrent.futures import TimeoutError as StillRunning
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import numpy.typing as npt
+from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
 from isocost.checks import check_known, check_names, check_path, group_names_of
@@ -23,6 +21,7 @@ from isocost.engines.columns import (
     COMMA,
     THOUSANDS,
     WHOLE,
+    Array,
     GroupEncoder,
     Problems,
     TextNumbers,
@@ -48,7 +47,6 @@ from isocost.engines.kinds import (
     FORMATS,
     FileReading,
     check_encoding,
-    check_written_kind,
     compression_of,
     converted,
     durations_of,
@@ -105,8 +103,6 @@ def as_number(text: str) -> str:
     return f"try_cast(CASE WHEN contains({text}, '_') THEN NULL ELSE {text} END AS DOUBLE)"
 
 
-Array = npt.NDArray[Any]
-
 Progress = Callable[[float, int | None], None]
 """Called from time to time with the share of the work that is done, from 0 to 1, and the total
 number of rows where it is known."""
@@ -155,12 +151,19 @@ class Source:
         self.file_set = self.copies.file_set
         self.connection = self.reading.connect()
         self._files = f"[{', '.join(map(literal, self.file_set.patterns))}]"
+        # Options of the reader that hold whatever the types of the columns are.
+        self._usual = ""
         self._hive = ", hive_partitioning = " + ("true" if self.file_set.partitions else "false")
-        self._lines = self._compressed = ""
+        self.headers = {file: self._header(file) for file in self.file_set.files if self.is_text}
+        for header in self.headers.values():
+            self._check_width(1 + max(header.count(mark) for mark in (b",", b";", b"\t", b"|")))
+        if any(h.endswith(b"\r\n") and re.search(rb"(?<!\r)\n", h) for h in self.headers.values()):
+            # As Excel writes it: a name may contain another end of line.
+            self._usual += r", new_line = '\r\n'"
         if self.file_set.compression and self.format.is_compressible:
-            self._compressed = f", compression = '{self.file_set.compression}'"
+            self._usual += f", compression = '{self.file_set.compression}'"
         self.first_rows: dict[str, list[str]] = {}
-        self._open_text() if self.is_text else self._open(self._reader(self.format.look))
+        self._open(self.format.look)
         self.types = {
             str(name): str(kind)
             for name, kind in zip(self.relation.columns, self.relation.types, strict=True)
@@ -182,17 +185,14 @@ class Source:
         ways |= {"decimal": "," if self.decimal == "," else None, "guessed": self.copies.guessed}
         return {name: way for name, way in ways.items() if way is not None}
 
-    def close(self) -> None:
-        """Close the connection and delete temporary copies."""
-        self.connection.close()
-        if self.copies.folder is not None:
-            self.copies.folder.cleanup()
-
     def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        """Close the connection and delete temporary copies."""
+        self.connection.close()
+        if self.copies.folder is not None:
+            self.copies.folder.cleanup()
 
     def check_divided(self) -> None:
         """Raise if a CSV has one column, because its lines could not be split consistently."""
@@ -202,24 +202,26 @@ class Source:
             step = "remove lines above the header, and correct lines with more or fewer values"
             raise FileError(Problem("file", rule, got, step))
 
-    def _open_text(self) -> None:
-        """Open delimited text; as Excel writes it, a name may contain another end of line."""
-        for file in self.file_set.files:
-            line = _first_line(file, self.file_set.compression)
-            self._check_width(1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|")))
-        try:
-            self._open(self._reader(""))
-        except FileError:
-            self._lines = r", new_line = '\r\n'"
-            with suppress(FileError, DataError):
-                self._open(self._reader(""))
-                return
-            raise
+    def _header(self, file: str) -> bytes:
+        """The first record of a CSV, at most a MiB; nothing if Zstandard compresses it."""
+        compression = self.file_set.compression_of(file)
+        if compression == "zstd":
+            return b""
+        with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
+            header = bytes(lines.readline(2**20))
+            # A quoted name may have several lines.
+            while header.count(b'"') % 2 and (line := lines.readline(2**20 - len(header))):
+                header += line
+        return header
 
-    def _open(self, reader: str) -> None:
-        """Open the files with this reader; only headers and metadata are read."""
-        self.reader = reader
-        self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {reader}"))
+    def _open(self, options: str) -> None:
+        """Open the files with these options; only headers and metadata are read."""
+        if self.file_set.is_many and self.kind != ".jsonl":
+            # Otherwise the first file determines the columns and their types.
+            options += ", union_by_name = true"
+        options += self._usual + self._hive
+        self.reader = self.format.reader.format(files=self._files, options=options)
+        self.relation = self.attempt(lambda: self.connection.sql(f"SELECT * FROM {self.reader}"))
         self._check_width(len(self.relation.columns))
 
     def _check_width(self, columns: int) -> None:
@@ -229,29 +231,31 @@ class Source:
             step = "keep the columns of score, label, group, weight and id"
             raise DataError(Problem("file", rule, got, step))
 
-    def _reader(self, options: str) -> str:
-        if self.file_set.is_many and self.kind != ".jsonl":
-            # Otherwise the first file determines the columns and their types.
-            options += ", union_by_name = true"
-        options += self._lines + self._compressed + self._hive
-        return self.format.reader.format(files=self._files, options=options)
-
     def _keep_dates(self, groups: Sequence[str]) -> None:
         """Read as text what DuckDB would turn into dates; nested values of JSON stay JSON."""
+
+        def struct(types: dict[str, str]) -> str:
+            listed = (f"{literal(name)}: {literal(kind)}" for name, kind in types.items())
+            return f"{{{', '.join(listed)}}}"
+
         # DuckDB ignores case.
         folders = {key.lower() for key in self.file_set.partitions}
         keys = [name for name in self.types if name.lower() in folders]
         texts = [key for key in keys if self.is_text or self.types[key] not in _PLAIN]
         if texts:
-            self._hive += f", hive_types = {_struct(dict.fromkeys(texts, 'VARCHAR'))}"
+            self._hive += f", hive_types = {struct(dict.fromkeys(texts, 'VARCHAR'))}"
             self.types.update(dict.fromkeys(texts, "VARCHAR"))
         options = ""
         if self.kind == ".jsonl":
             mine = {name: kind for name, kind in self.types.items() if name not in keys}
-            self.types.update({n: _json_type(kind, n in groups) for n, kind in mine.items()})
-            options = f", columns = {_struct({name: self.types[name] for name in mine})}"
+            for name, kind in mine.items():
+                # Numbers and booleans as such, others as written.
+                nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
+                nested |= name in groups and kind in ("DOUBLE", "HUGEINT")
+                self.types[name] = "JSON" if nested else kind if kind in _PLAIN else "VARCHAR"
+            options = f", columns = {struct({name: self.types[name] for name in mine})}"
         if texts or options:
-            self._open(self._reader(options))
+            self._open(options)
 
     def types_of_all(self) -> dict[str, str]:
         """The types of the columns of a CSV, from all rows; dates stay texts."""
@@ -262,8 +266,14 @@ class Source:
         types = {str(row[0]): str(row[1]) for row in rows}
         numbers = [name for name, kind in types.items() if kind in ("BIGINT", "DOUBLE")]
         if numbers:
-            tests = ", ".join(f"bool_or({_is_name(quoted(name))})" for name in numbers)
-            (flags,) = self.run(f"SELECT {tests} FROM {self.reader}").fetchall()
+            tests = []
+            for text in map(quoted, numbers):
+                # Digits are a name where a double would round them, or DuckDB ignore a part.
+                whole = f"try_cast({text} AS HUGEINT)"
+                rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
+                too_long = f"regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded}"
+                tests.append(f"bool_or(contains({text}, '_') OR ({too_long}))")
+            (flags,) = self.run(f"SELECT {', '.join(tests)} FROM {self.reader}").fetchall()
             types.update(
                 {n: "VARCHAR" for n, is_name in zip(numbers, flags, strict=True) if is_name}
             )
@@ -305,72 +315,58 @@ class Source:
         return {name for name, end in ends.items() if end and end[1].lower() in stems}
 
     def _own_names(self, used: set[str]) -> dict[str, list[str]]:
-        """The names of the columns in the files, without those of folders."""
-        if self.kind == ".parquet":
-            return self._parquet_names()
+        """The names of the columns in each file, without those of folders."""
         if self.is_text:
-            return self._headers()
-        if self._renamed({"": list(self.types)}):
-            return self._keys()
-        if used & {key.lower() for key in self.file_set.partitions}:
+            return self._names_of_headers()
+        names: dict[str, list[str]] = {}
+        if self.kind == ".parquet":
+            # The top level alone, without the fields of structures.
+            columns = "file_name, name, coalesce(num_children, 0)"
+            inside = 0
+            for file, column, children in self.run(
+                f"SELECT {columns} FROM parquet_schema({self._files})"
+            ).fetchall():
+                if file not in names:
+                    # The first row of a file is the root.
+                    names[file] = []
+                    continue
+                if inside == 0:
+                    names[file].append(str(column))
+                inside += children - (inside > 0)
+        elif self._renamed({"": list(self.types)}):
+            # DuckDB would lose one of two keys that differ only in case.
+            objects = f"read_json_objects({self._files}, format = 'newline_delimited')"
+            rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
+            names[self.path] = sorted(str(row[0]) for row in rows)
+            lower = [key.lower() for key in names[self.path]]
+            twins = [key for key in names[self.path] if lower.count(key.lower()) > 1]
+            if twins:
+                rule = "keys must differ in more than upper and lower case"
+                got = f"{_quoted(twins)} in {self.path}"
+                raise DataError(Problem("file", rule, got, "rename or drop all but one of them"))
+        elif used & {key.lower() for key in self.file_set.partitions}:
             options = f"{self.format.look}, hive_partitioning = false"
             reader = self.format.reader.format(files=self._files, options=options)
             rows = self.run(f"DESCRIBE SELECT * FROM {reader}").fetchall()
-            return {self.path: [str(row[0]) for row in rows]}
-        return {}
+            names[self.path] = [str(row[0]) for row in rows]
+        return names
 
-    def _keys(self) -> dict[str, list[str]]:
-        """All keys of JSON; DuckDB would lose one of two that differ only in case."""
-        objects = f"read_json_objects({self._files}, format = 'newline_delimited')"
-        rows = self.run(f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}").fetchall()
-        keys = sorted(str(row[0]) for row in rows)
-        lower = [key.lower() for key in keys]
-        twins = [key for key in keys if lower.count(key.lower()) > 1]
-        if twins:
-            rule = "keys must differ in more than upper and lower case"
-            got = f"{_quoted(twins)} in {self.path}"
-            raise DataError(Problem("file", rule, got, "rename or drop all but one of them"))
-        return {self.path: keys}
-
-    def _headers(self) -> dict[str, list[str]]:
-        """The header of each CSV; files with the same first line are read once."""
-        compression = self.file_set.compression
-        files: dict[bytes | str, str] = {}
-        for file in self.file_set.files:
-            line = _first_line(file, compression)
-            # It may not be the whole header.
-            is_whole = line.endswith(b"\n") and line.count(b'"') % 2 == 0
-            files[line if is_whole else file] = file
+    def _names_of_headers(self) -> dict[str, list[str]]:
+        """The names in the header of each CSV; of files with the same header, one is read."""
+        files = {h if h.endswith(b"\n") else file: file for file, h in self.headers.items()}
         reader = self.format.reader.replace("header = true", "header = false")
-        headers = {}
+        names = {}
         for file in files.values():
-            options = self._lines + self._compressed
-            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=options)
+            one = reader.format(files=f"[{literal(glob.escape(file))}]", options=self._usual)
             try:
                 rows = self.run(f"SELECT * FROM {one} LIMIT {_FIRST}").fetchall()
             except IsocostError:
                 continue
             columns = [column for column in zip(*rows, strict=True) if column[0] is not None]
-            names = [str(name).strip() for name, *_ in columns]
-            headers[self.copies.names.get(file, file)] = names
-            for name, (_, *values) in zip(names, columns, strict=True):
+            listed = [str(name).strip() for name, *_ in columns]
+            names[self.copies.names.get(file, file)] = listed
+            for name, (_, *values) in zip(listed, columns, strict=True):
                 self.first_rows[name] = [text for text in values if text is not None]
-        return headers
-
-    def _parquet_names(self) -> dict[str, list[str]]:
-        """The top-level columns of each Parquet file, without the fields of structures."""
-        columns = "file_name, name, coalesce(num_children, 0)"
-        rows = self.run(f"SELECT {columns} FROM parquet_schema({self._files})").fetchall()
-        names: dict[str, list[str]] = {}
-        inside = 0
-        for file, column, children in rows:
-            if file not in names:
-                # The first row of a file is the root.
-                names[file] = []
-                continue
-            if inside == 0:
-                names[file].append(str(column))
-            inside += children - (inside > 0)
         return names
 
     def run(self, query: str, progress: Progress | None = None) -> Any:
@@ -383,19 +379,16 @@ class Source:
 
         try:
             return work() if progress is None else self._watched(work, progress)
-        except duckdb.OutOfMemoryException as error:
-            if self.reading.relax(self.connection):
-                return self.attempt(work, progress)
-            raise self._explained(error) from error
-        except duckdb.Error as error:
-            if "interrupted" in str(error).lower():
-                raise KeyboardInterrupt from error
-            raise self._explained(error) from error
-        except RuntimeError as error:
+        except (duckdb.Error, RuntimeError) as error:
             # DuckDB catches Ctrl-C itself and raises an error of its own.
             if "interrupted" in str(error).lower():
                 raise KeyboardInterrupt from error
-            raise
+            if not isinstance(error, duckdb.Error):
+                raise
+            is_full = isinstance(error, duckdb.OutOfMemoryException)
+            if is_full and self.reading.relax(self.connection):
+                return self.attempt(work, progress)
+            raise self._explained(error) from error
 
     def _watched(self, work: Callable[[], Any], progress: Progress) -> Any:
         rows = None
@@ -560,41 +553,11 @@ class Source:
             self.decimal = ","
 
 
-def _struct(values: dict[str, str]) -> str:
-    listed = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in values.items())
-    return f"{{{listed}}}"
-
-
-def _json_type(kind: str, is_group: bool) -> str:
-    """The type to read a column of JSON as: numbers and booleans as such, others as written."""
-    nested = kind == "JSON" or kind.endswith("]") or kind.startswith(("STRUCT", "MAP"))
-    if nested or (is_group and kind in ("DOUBLE", "HUGEINT")):
-        return "JSON"
-    return kind if kind in _PLAIN else "VARCHAR"
-
-
 _ONE = "must name one column, and upper and lower case are the same in files"
 
 
 def _quoted(names: Sequence[str]) -> str:
     return " and ".join(map(repr, names))
-
-
-def _first_line(file: str, compression: str | None) -> bytes:
-    """The first line of a file, at most a MiB; nothing if Zstandard compresses it."""
-    compression = compression or compression_of(file)
-    if compression == "zstd":
-        return b""
-    with gzip.open(file) if compression == "gzip" else Path(file).open("rb") as lines:
-        return bytes(lines.readline(2**20))
-
-
-def _is_name(text: str) -> str:
-    """The condition that digits are a name: a double would round them, or DuckDB ignore a part."""
-    whole = f"try_cast({text} AS HUGEINT)"
-    rounded = f"({whole} IS NULL OR abs({whole}) > {2**53})"
-    too_long = f"(regexp_full_match({text}, '[-+]?[0-9]{{16,}}') AND {rounded})"
-    return f"contains({text}, '_') OR {too_long}"
 
 
 @dataclass(frozen=True)
@@ -817,18 +780,8 @@ def apply_file(
     output : path
         Its ending says how it is written: .csv, .parquet or any other that can be read.  It is
         written whole or not at all.
-    score, group, id : str, optional (``group`` also a list of str)
-        The columns; by default those the rule was made from, then "score" and "group".  Ids are
-        whole numbers or texts; a rule with a coin needs them.
-    output_column : str, optional
-        The column to write; an existing column of this name is replaced.  By default ``repaired_``
-        and the name of the score column, which must then be a new column.
-    changed : str, optional
-        A boolean column to add: whether the score was changed.
-    handed_over : str, optional
-        A boolean column to add: whether the person is handed over, and so has no score.
-    unknown, missing_group
-        As in :meth:`isocost.Rule.apply`.
+    score, group, id, output_column, changed, handed_over, unknown, missing_group, scale
+        As in :meth:`isocost.Rule.apply`, where ``output_column`` is called ``output``.
     force : bool
         Whether an existing output may be replaced.
     memory_limit, threads
@@ -837,8 +790,6 @@ def apply_file(
         Whether the rows keep their order.  Otherwise writing takes less memory.
     progress : callable, optional
         Called from time to time with the share done, and the number of rows where it is known.
-    scale : str, optional
-        What the scores are, as for :func:`isocost.tally`; by default as the rule was made.
     decimal, encoding, sheet
         As for :func:`isocost.tally`.  A CSV with decimal commas is written with them, and with
         semicolons; text is always written in UTF-8.
@@ -848,6 +799,8 @@ def apply_file(
     int
         The number of rows written.
     """
+    from isocost.engines.sql import Case, repaired_group
+
     check_rule(rule)
     check_path(path)
     check_path(output, "output")
@@ -860,139 +813,199 @@ def apply_file(
     check_names(score=score, **optional, **flags, optional=(*optional, *flags))
     if rule.needs_coin and id is None:
         raise missing_id()
+    id = id if rule.needs_coin else None
     reading = FileReading(decimal, encoding, sheet, memory_limit, threads, keep_order)
-    repair = _FileRepair(
-        rule=rule, score=score, groups=groups, id=id if rule.needs_coin else None,
-        output_column=output_column, **flags, unknown=unknown, missing_group=missing_group,
-        scale=scale_of(rule, scale),
-    )  # fmt: skip
+    used_scale = scale_of(rule, scale)
     with Source(path, groups=groups, reading=reading) as source:
-        return repair.write(source, Path(output), force, progress)
-
-
-@dataclass(frozen=True)
-class _FileRepair:
-    """A rule, the columns of files that it reads, and those that it writes."""
-
-    rule: Rule
-    score: str
-    groups: Sequence[str]
-    id: str | None
-    output_column: str | None
-    changed: str | None
-    handed_over: str | None
-    unknown: str
-    missing_group: Group | None
-    scale: Scale
-
-    def write(self, source: Source, output: Path, force: bool, progress: Progress | None) -> int:
-        """Check the rows of files, and write them with their repaired scores; returns how many."""
-        from isocost.engines.sql import Case, repaired_group
-
         source.run(DOUBT)
         source.check_divided()
         role = "output_column"
-        asked = self.score, self.output_column, self.scale, self.changed, self.handed_over
+        asked = score, output_column, used_scale, changed, handed_over
         target = written_column(source.types, *asked, role=role)
-        used = {"score": self.score, "group": self.groups, "id": self.id, role: target}
-        source.check_names(used)
-        _check_output(source, output, force)
-        if self.id is not None:
-            source.column("id", self.id)
-            kind = source.types[self.id]
-            if kind != "VARCHAR" and kind not in WHOLE_TYPES:
-                raise _no_id(self.id, f"values of type {kind}")
+        source.check_names({"score": score, "group": groups, "id": id, role: target})
+        written_to = Path(output)
+        _check_output(source, written_to, force)
         share = 0.4 if source.is_text else 0.1
-        groups, columns, count = self._checked_rows(source, _step_of(progress, 0.0, share))
-        warn_of_guess(Reading(**source.read_as), groups, stacklevel=3)
-        others = [group for group in groups if group not in self.rule.groups]
-        if others and self.unknown == "error":
-            raise unknown_groups(others, self.rule.groups)
-        h = self.scale.sql(source.number("score", self.score), literal)
-        rule, missing = self.rule, self.missing_group
-        coin = "" if self.id is None else DUCKDB.coin(rule.salt, quoted(self.id))
-        whens = tuple(
-            (_is_group(columns, group, missing), repaired_group(rule, group, h, coin, DUCKDB))
-            for group in rule.groups
-            if group in groups and rule.segments(group)
+        checking = _step_of(progress, 0.0, share)
+        columns = {"score": score, "group": groups, "id": id}
+        found, literals, count = _checked_rows(
+            source, rule, columns, missing_group, used_scale, checking
         )
-        new = str(Case(whens, h)) if whens else h
-        casts = _casts(source, kind_of(str(output)), dict(zip(self.groups, columns, strict=True)))
+        warn_of_guess(Reading(**source.read_as), found, stacklevel=2)
+        others = [group for group in found if group not in rule.groups]
+        if others and unknown == "error":
+            raise unknown_groups(others, rule.groups)
+        h = used_scale.sql(source.number("score", score), literal)
+        coin = "" if id is None else DUCKDB.coin(rule.salt, quoted(id))
+        whens = []
+        for one in (one for one in rule.groups if one in found and rule.segments(one)):
+            condition = _is_group(source, literals, one, missing_group)
+            whens.append((condition, repaired_group(rule, one, h, coin, DUCKDB)))
+        new = str(Case(tuple(whens), h)) if whens else h
+        form = FORMATS[kind_of(str(output))]
         # With a decimal comma into a CSV if the numbers came from there.
-        with_comma = source.decimal == "," and FORMATS[kind_of(str(output))].is_text
-        written = f"replace(CAST({new} AS VARCHAR), '.', ',')" if with_comma else new
-        listed = {name: quoted(name) for name in source.types} | casts | {target: written}
-        if self.changed is not None:
-            listed[self.changed] = f"{new} IS DISTINCT FROM {h}"
-        if self.handed_over is not None:
-            listed[self.handed_over] = f"{new} IS NULL"
+        with_comma = source.decimal == "," and form.is_text
+        listed = {name: quoted(name) for name in source.types}
+        listed |= _casts(source, kind_of(str(output)), literals)
+        listed[target] = f"replace(CAST({new} AS VARCHAR), '.', ',')" if with_comma else new
+        if changed is not None:
+            listed[changed] = f"{new} IS DISTINCT FROM {h}"
+        if handed_over is not None:
+            listed[handed_over] = f"{new} IS NULL"
         selected = ", ".join(f"{text} AS {quoted(name)}" for name, text in listed.items())
         query = f"SELECT {selected} FROM {source.reader}"
-        _copy(source, query, output, force, _step_of(progress, share, 1.0, count))
+        _copy(source, query, written_to, force, _step_of(progress, share, 1.0, count))
         return count
 
-    def _checked_rows(
-        self, source: Source, progress: Progress | None
-    ) -> tuple[list[Group], list[_Column], int]:
-        """Check the rows in one query; their groups, the group columns, and the number of rows."""
-        for name in self.groups:
-            source.check_scalar("group", name)
-        source.find_decimal(self.score)
-        h = source.number("score", self.score)
-        low, high = literal(self.scale.low), literal(self.scale.high)
-        wrong = f"{h} < {low} OR ({h} > {high} AND NOT isnan({h}))"
-        wrong += f" OR ({h} <> floor({h}) AND NOT isnan({h}))" if self.scale.is_rank else ""
-        query = (
-            f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(self.groups))}, "
-            f"count(*) AS n, count_if({h} IS NULL OR isnan({h})) AS missing_score, "
-            f"count_if({wrong}) AS wrong_score, "
-            f"{_id_counts(source, self.id)} FROM {source.reader} GROUP BY ALL ORDER BY ALL"
-        )
-        try:
-            cells = source.columns_of(lambda: source.connection.execute(query), progress)
-        except DataError:
-            source.check_number("score", self.score)
-            raise
-        names = {"score": self.score, "group": ", ".join(self.groups), "id": self.id or ""}
-        problems = Problems(names, scale=self.scale)
-        problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
-        if problems.rows == 0:
-            raise no_rows(source.path)
-        raw, columns = self._group_columns(source, cells)
-        encoder = GroupEncoder(raw, self.missing_group)
-        encoder.encode_cells(raw, cells["n"], problems)
-        problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
-        problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
-        problems.add("id", "null", int(cells["missing_id"].sum()))
-        problems.check()
-        fractions = int(cells["fraction_id"].sum())
-        if self.id is not None and fractions and not cells["text_id"].any():
-            raise _no_id(self.id, f"{fractions:,} numbers that are not whole")
-        return encoder.groups, columns, problems.rows
 
-    def _group_columns(
-        self, source: Source, cells: dict[str, Any]
-    ) -> tuple[list[Any], list[_Column]]:
-        """The values of the group columns, and the columns; texts are read as the rule's groups."""
-        raw, columns = [], []
-        for i, name in enumerate(self.groups):
-            values, listed = cells[f"g{i}"], cells[f"g{i}"].tolist()
-            if source.is_text:
-                known = map(parts_of, self.rule.groups)
-                kinds = {type(parts[i]) for parts in known if len(parts) == len(self.groups)}
-                meaning = read_as(listed, kinds)
-            elif source.types[name] == "JSON":
-                meaning = json_values(listed)
-            else:
-                meaning = {value: value for value in listed if not is_null(value)}
-            if source.is_text or source.types[name] == "JSON":
-                values = as_objects([meaning.get(text) for text in listed])
-            literals: dict[Scalar, list[str]] = {}
-            for value, meant in meaning.items():
-                literals.setdefault(meant, []).append(literal(value))
-            raw.append(values)
-            columns.append(_Column(quoted(name), source.types[name], literals))
-        return raw, columns
+def _checked_rows(
+    source: Source,
+    rule: Rule,
+    columns: Mapping[str, Any],
+    missing_group: Group | None,
+    scale: Scale,
+    progress: Progress | None,
+) -> tuple[list[Group], dict[str, dict[Scalar, list[str]]], int]:
+    """Check the rows in one query.
+
+    Returns their groups, the literals of each group column by what they stand for, and the number
+    of rows.
+    """
+    score, groups, id = columns["score"], columns["group"], columns["id"]
+    missing_id, fraction_id, text_id = "0", "0", "FALSE"
+    if id is not None:
+        column, kind = source.column("id", id), source.types[id]
+        if kind != "VARCHAR" and kind not in WHOLE_TYPES:
+            raise _no_id(id, f"values of type {kind}")
+        missing_id = f"count(*) FILTER ({column} IS NULL)"
+        if source.is_text:
+            odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
+            fraction_id = f"count(*) FILTER ({odd})"
+            text_id = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
+    for name in groups:
+        source.check_scalar("group", name)
+    source.find_decimal(score)
+    h = source.number("score", score)
+    low, high = literal(scale.low), literal(scale.high)
+    wrong = f"{h} < {low} OR ({h} > {high} AND NOT isnan({h}))"
+    wrong += f" OR ({h} <> floor({h}) AND NOT isnan({h}))" if scale.is_rank else ""
+    # Not count_if, which is null where all scores of a group are.
+    query = (
+        f"SELECT {', '.join(f'{quoted(name)} AS g{i}' for i, name in enumerate(groups))}, "
+        f"count(*) AS n, count(*) FILTER ({h} IS NULL OR isnan({h})) AS missing_score, "
+        f"count(*) FILTER ({wrong}) AS wrong_score, {missing_id} AS missing_id, "
+        f"{fraction_id} AS fraction_id, {text_id} AS text_id "
+        f"FROM {source.reader} GROUP BY ALL ORDER BY ALL"
+    )
+    try:
+        cells = source.columns_of(lambda: source.connection.execute(query), progress)
+    except DataError:
+        source.check_number("score", score)
+        raise
+    problems = Problems({"score": score, "group": ", ".join(groups), "id": id or ""}, scale=scale)
+    problems.rows = int(cells["n"].sum()) if len(cells["n"]) else 0
+    if problems.rows == 0:
+        raise no_rows(source.path)
+    raw, literals = [], {}
+    for i, name in enumerate(groups):
+        values, listed = cells[f"g{i}"], cells[f"g{i}"].tolist()
+        if source.is_text:
+            # A CSV has no types: its groups are read as those of the rule are.
+            known = map(parts_of, rule.groups)
+            meaning = read_as(listed, {type(p[i]) for p in known if len(p) == len(groups)})
+        elif source.types[name] == "JSON":
+            meaning = json_values(listed)
+        else:
+            meaning = {value: value for value in listed if not is_null(value)}
+        if source.is_text or source.types[name] == "JSON":
+            values = as_objects([meaning.get(text) for text in listed])
+        raw.append(values)
+        literals[name] = dict[Scalar, list[str]]()
+        for value, meant in meaning.items():
+            literals[name].setdefault(meant, []).append(literal(value))
+    encoder = GroupEncoder(raw, missing_group)
+    encoder.encode_cells(raw, cells["n"], problems)
+    problems.add("score", "null or NaN", int(cells["missing_score"].sum()))
+    problems.add("score", "outside [0, 1]", int(cells["wrong_score"].sum()))
+    problems.add("id", "null", int(cells["missing_id"].sum()))
+    problems.check()
+    fractions = int(cells["fraction_id"].sum())
+    if id is not None and fractions and not cells["text_id"].any():
+        raise _no_id(id, f"{fractions:,} numbers that are not whole")
+    return encoder.groups, literals, problems.rows
+
+
+def _no_id(id: str, got: str) -> DataError:
+    step = "use another column, or write the ids without decimals"
+    return DataError(problem_of("id", id, got, step))
+
+
+def _is_group(
+    source: Source,
+    literals: Mapping[str, Mapping[Scalar, Sequence[str]]],
+    group: Group,
+    missing: Group | None,
+) -> str:
+    """The condition that a row is in a group; nulls and NaN are in the group ``missing``."""
+    tests = []
+    for (name, values), part in zip(literals.items(), parts_of(group), strict=True):
+        column, same = quoted(name), values.get(part)
+        test = f"{column} IN ({', '.join(same)})" if same else "FALSE"
+        if part == missing:
+            nan = f" OR isnan({column})" if source.types[name] in ("DOUBLE", "FLOAT") else ""
+            test = f"({test} OR {column} IS NULL{nan})"
+        tests.append(test)
+    return " AND ".join(tests)
+
+
+def _check_output(source: Source, output: Path, force: bool) -> None:
+    check_encoding(str(output))
+    if not FORMATS[kind_of(str(output))].writer:
+        step = "write .csv, which Excel opens, or .parquet"
+        raise FileError(
+            Problem("output", "must be of a kind that is written", repr(str(output)), step)
+        )
+    inputs = [Path(name).resolve() for name in source.inputs]
+    if output.resolve() in inputs:
+        step = "choose another path for the output"
+        raise FileError(Problem("output", "must not be the input", str(output), step))
+    check_target(output, force)
+    if not output.resolve().parent.is_dir():
+        step = "make the folder first"
+        raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
+
+
+def _step_of(
+    progress: Progress | None, start: float, stop: float, rows: int | None = None
+) -> Progress | None:
+    """Report the progress of one step as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda share, known: progress(start + share * (stop - start), rows or known)
+
+
+def _casts(
+    source: Source, kind: str, groups: Mapping[str, Mapping[Scalar, Sequence[str]]]
+) -> dict[str, str]:
+    """SQL of the columns whose types in the output differ from those they are read as."""
+    types: dict[str, str] = {}
+    if source.is_text and not FORMATS[kind].is_text:
+        all_types = source.types_of_all()
+        types = {n: found for n, found in all_types.items() if found in ("BIGINT", "DOUBLE")}
+    elif kind == ".parquet":
+        # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
+        wide = [name for name, found in source.found_types.items() if found == "HUGEINT"]
+        types = dict.fromkeys(wide, "DECIMAL(38,0)")
+        for name, literals in groups.items():
+            is_float = all(type(value) is float for value in literals)
+            if source.found_types[name] == "DOUBLE" and is_float:
+                types[name] = "DOUBLE"
+    casts = {}
+    for name, new_type in types.items():
+        is_text = source.is_text and new_type == "DOUBLE"
+        value = source.text_number(quoted(name)) if is_text else quoted(name)
+        casts[name] = f"CAST({value} AS {new_type})"
+    return casts
 
 
 def _copy(source: Source, query: str, output: Path, force: bool, progress: Progress | None) -> None:
@@ -1011,86 +1024,3 @@ def _copy(source: Source, query: str, output: Path, force: bool, progress: Progr
             step = "check the input, the space on the disk and the permissions of the folder"
             rule = "must be written whole, and could not be"
             raise FileError(Problem("output", rule, got, step)) from error
-
-
-def _step_of(
-    progress: Progress | None, start: float, stop: float, rows: int | None = None
-) -> Progress | None:
-    """Report the progress of one step as a part of the whole."""
-    if progress is None:
-        return None
-    return lambda share, known: progress(start + share * (stop - start), rows or known)
-
-
-def _casts(source: Source, kind: str, groups: dict[str, _Column]) -> dict[str, str]:
-    """SQL of the columns whose types in the output differ from those they are read as."""
-    types: dict[str, str] = {}
-    if source.is_text and not FORMATS[kind].is_text:
-        all_types = source.types_of_all()
-        types = {n: found for n, found in all_types.items() if found in ("BIGINT", "DOUBLE")}
-    elif kind == ".parquet":
-        # Parquet has no whole numbers of 128 bits: DuckDB would write doubles.
-        wide = [name for name, found in source.found_types.items() if found == "HUGEINT"]
-        types = dict.fromkeys(wide, "DECIMAL(38,0)")
-        for name, column in groups.items():
-            is_float = all(type(value) is float for value in column.literals)
-            if source.found_types[name] == "DOUBLE" and is_float:
-                types[name] = "DOUBLE"
-    casts = {}
-    for name, new_type in types.items():
-        is_text = source.is_text and new_type == "DOUBLE"
-        value = source.text_number(quoted(name)) if is_text else quoted(name)
-        casts[name] = f"CAST({value} AS {new_type})"
-    return casts
-
-
-def _check_output(source: Source, output: Path, force: bool) -> None:
-    check_encoding(str(output))
-    check_written_kind(str(output))
-    inputs = [Path(name).resolve() for name in source.inputs]
-    if output.resolve() in inputs:
-        step = "choose another path for the output"
-        raise FileError(Problem("output", "must not be the input", str(output), step))
-    check_target(output, force)
-    if not output.resolve().parent.is_dir():
-        step = "make the folder first"
-        raise FileError(Problem("output", "must be in a folder that exists", str(output), step))
-
-
-def _no_id(id: str, got: str) -> DataError:
-    step = "use another column, or write the ids without decimals"
-    return DataError(problem_of("id", id, got, step))
-
-
-class _Column(NamedTuple):
-    """A group column as SQL, its type, and the literals of its values by what they stand for."""
-
-    text: str
-    kind: str
-    literals: Mapping[Scalar, Sequence[str]]
-
-
-def _id_counts(source: Source, id: str | None) -> str:
-    """Counts of null ids and, in a CSV, of ids that are not whole; whether some are not numbers."""
-    if id is None:
-        return "0 AS missing_id, 0 AS fraction_id, FALSE AS text_id"
-    column = quoted(id)
-    missing = f"count_if({column} IS NULL) AS missing_id"
-    if not source.is_text:
-        return f"{missing}, 0 AS fraction_id, FALSE AS text_id"
-    odd = f"NOT regexp_full_match({column}, {literal(WHOLE)})"
-    text = f"coalesce(bool_or({odd} AND {as_number(column)} IS NULL), FALSE)"
-    return f"{missing}, count_if({odd}) AS fraction_id, {text} AS text_id"
-
-
-def _is_group(columns: Sequence[_Column], group: Group, missing: Group | None) -> str:
-    """The condition that a row is in a group; nulls and NaN are in the group ``missing``."""
-    tests = []
-    for column, part in zip(columns, parts_of(group), strict=True):
-        same = column.literals.get(part)
-        test = f"{column.text} IN ({', '.join(same)})" if same else "FALSE"
-        if part == missing:
-            nan = f" OR isnan({column.text})" if column.kind in ("DOUBLE", "FLOAT") else ""
-            test = f"({test} OR {column.text} IS NULL{nan})"
-        tests.append(test)
-    return " AND ".join(tests)

@@ -1,8 +1,9 @@
-"""Data in memory and lazy frames, behind the few methods that counting and repairing need.
+"""Data in memory and lazy frames: from any data to a tally, and from a rule to repaired data.
 
 :class:`Arrays` is a dict of arrays, :class:`Frame` an eager frame, and :class:`Lazy` a frame whose
-rows stay where they are.  Streams of pyarrow batches become tables, one after the other, and frames
-of pandas on Spark become frames of Spark.
+rows stay where they are.  Dicts and eager frames become columns for the array kernel; lazy frames
+and files are counted where they are.  Streams of pyarrow batches become tables, one after the
+other, and frames of pandas on Spark become frames of Spark.
 """
 
 from __future__ import annotations
@@ -11,18 +12,43 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partialmethod
-from typing import Any
+from functools import partial, partialmethod
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_known
-from isocost.engines.arrays import tally_arrays
-from isocost.engines.columns import Encoded, as_objects, is_uniform, title_of
+from isocost import coin
+from isocost.checks import (
+    check_columns,
+    check_flag,
+    check_known,
+    check_names,
+    check_numbers,
+    check_single,
+    short,
+)
+from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.columns import (
+    Array,
+    Encoded,
+    applied_columns,
+    as_objects,
+    check_decimal,
+    column_array,
+    is_uniform,
+    missing_group_of,
+    missing_id,
+    scale_of,
+    scored,
+    title_of,
+    written_column,
+)
 from isocost.errors import DataError, Problem, UsageError, missing_column
-from isocost.grid import Grid, scale_named
-from isocost.groups import as_scalar, is_null
+from isocost.grid import BINS, Grid, scale_named
+from isocost.groups import Group, as_group, as_scalar, is_null
+from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
 from isocost.tallies import Tally
 
@@ -31,6 +57,297 @@ _HEAD, _FEW = 2**12, 12
 
 _ROWS_AT_ONCE = 2**17
 """Batches of a stream are joined into tables of at least this many rows."""
+
+
+def tally(
+    data: Any = None,
+    score: Any = "score",
+    label: Any = "label",
+    group: Any = "group",
+    weight: Any = None,
+    bins: int = BINS,
+    edges: tuple[float, ...] = (),
+    *,
+    positive: Any = None,
+    missing_group: Group | None = None,
+    scale: str = "probability",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    handed_over: bool = False,
+    drop_missing: bool = False,
+) -> Tally:
+    """Count scores per group, label and score bin, in one pass over any data.
+
+    Parameters
+    ----------
+    data : dict of arrays, any frame that narwhals knows, or a path
+        Eager frames: pandas, polars, pyarrow.  Datasets and readers of pyarrow are counted batch
+        by batch, which uses a reader up.  Lazy frames (polars LazyFrame, duckdb relations,
+        ibis, dask, pyspark, pyspark.pandas) run one query, and only cells come back.
+        A path, glob or directory of CSV, TSV, JSON lines or Parquet files is read by DuckDB, out
+        of core; folders such as ``sex=F`` become a column.  An Excel workbook (.xlsx) needs the
+        extra ``excel``.
+        Leave it out to pass the columns themselves as arrays.
+    score, label, weight : str
+        The columns.  Scores lie in [0, 1], unless ``scale`` says what they are; labels are 0/1 or
+        boolean, unless ``positive`` names the positive label; weights are positive.
+    group : str or list of str
+        The group column; with several, each combination that occurs is a group.
+    bins : int
+        Number of bins of equal width.
+    edges : tuple of float
+        Further bin edges, such as a decision threshold.
+    positive : optional
+        The positive label of a column with two values other than 0 and 1.
+    missing_group : optional
+        The group of rows whose group is null; without it they are an error.
+    scale : {"probability", "percent", "logit", "rank"}
+        What the scores are.  Percentages are divided by 100; log-odds x become
+        1 / (1 + exp(-x)).  Ranks, such as deciles, are whole numbers r from low to high, the least
+        and the greatest of the data unless named as in "rank:1-10", and become
+        (r - low + 1/2) / (high - low + 1), which keeps their order and is no probability.
+    decimal : {".", ","}, optional
+        The decimal sign of scores and weights that are texts; by default a comma if every one of
+        them has one, which ``reading`` of the tally then says.
+    encoding : str, optional
+        For text files: their encoding.  By default UTF-8, UTF-16 if a byte order mark says so, or
+        Windows-1252 if every byte fits, which ``reading`` of the tally then says.  That is a guess:
+        there is a warning if the name of a group is not all ASCII.
+    sheet : str, optional
+        For workbooks: the sheet; by default the only one that has rows.
+    memory_limit : str, optional
+        For files: the memory to use, such as "512MB".  By default 1 GiB, or 256 MiB per thread, and
+        more only if needed.
+    threads : int, optional
+        For files: number of threads (default: one per core).
+    handed_over : bool
+        Whether a null score means that a rule handed this person over: such rows are counted
+        apart, in ``tally.handed_over``, and their labels are not looked at.
+    drop_missing : bool
+        True to leave out rows without a score, label, group or weight; otherwise they are an
+        error.  ``tally.reading`` counts them by column.  Rows without a group stay if
+        ``missing_group`` names one, and rows without a score if ``handed_over``.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> import isocost as ic
+    >>> ic.tally({"score": [0.2, 0.7, 0.4], "label": [0, 1, 1], "group": ["a", "a", "b"]})
+    Tally of 3 rows in 2 groups; 1024 bins
+    group  n  positives  base rate  mean score
+    -----  -  ---------  ---------  ----------
+    a      2          1     0.5000      0.4500
+    b      1          1     1.0000      0.4000
+    """
+    grid = Grid(bins, check_numbers("edges", edges))
+    missing_group = None if missing_group is None else as_group(missing_group)
+    check_single("positive", positive)
+    options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    options |= {"scale": scale_named(scale), "handed_over": check_flag("handed_over", handed_over)}
+    options["drop_missing"] = check_flag("drop_missing", drop_missing)
+    check_decimal(decimal)
+    for_files: dict[str, Any] = {"encoding": encoding, "sheet": sheet}
+    for_files |= {"memory_limit": memory_limit, "threads": threads}
+    if isinstance(data, str | Path):
+        from isocost.engines.files import tally_files, warn_of_guess
+        from isocost.engines.kinds import FileReading
+
+        columns = check_columns(score, label, group, weight)
+        reading = FileReading(decimal, **for_files)
+        counted = tally_files(data, columns, reading=reading, **options)
+        warn_of_guess(counted.reading, counted.groups, stacklevel=2)
+        return counted
+    for name, value in for_files.items():
+        if value is not None:
+            rule, step = "is a setting for files", "leave it out, or pass the path of a file"
+            raise UsageError(Problem(name, rule, f"{value!r}, and data in memory", step))
+    if data is None:
+        groups = _group_arrays(group)
+        _need_arrays(score=score, label=label, group=groups[0])
+        return scored(tally_arrays(score, label, groups, weight, decimal=decimal, **options))
+    columns = check_columns(score, label, group, weight)
+    count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
+    if is_stream(data):
+        return scored(_tally_stream(data, columns, count, positive, scale, drop_missing))
+    return scored(count(data))
+
+
+def column_names(data: Any, *, encoding: str | None, sheet: str | None) -> list[str]:
+    """The names of the columns of data of a kind that :func:`tally` accepts; none for others."""
+    if not is_data(data):
+        return []
+    if isinstance(data, str | Path):
+        from isocost.engines.files import Source
+        from isocost.engines.kinds import FileReading
+
+        with Source(data, reading=FileReading(None, encoding, sheet)) as source:
+            return list(source.types)
+    return schema_of(data).names if is_stream(data) else as_frame(data).columns
+
+
+def is_data(data: Any) -> bool:
+    """True if data are of a kind that :func:`tally` takes."""
+    import narwhals as nw
+
+    if isinstance(data, str | Path | Mapping):
+        return True
+    if isinstance(data, np.ndarray):
+        return data.dtype.names is not None
+    if is_stream(data) or is_pyspark_pandas(data) or isinstance(data, nw.DataFrame | nw.LazyFrame):
+        return True
+    try:
+        return nw.from_native(data, pass_through=True) is not data
+    except nw.exceptions.DuplicateError:
+        return True
+
+
+def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **options: Any) -> Tally:
+    """The tally of a frame or a dict of arrays."""
+    source = as_frame(data)
+    check_known(source.columns, columns)
+    if isinstance(source, Lazy):
+        from isocost.engines.lazy import LazyRows, count_cells
+
+        rows = LazyRows(source, columns, options["positive"])
+        return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
+    names = {role: name for role, name in columns.items() if isinstance(name, str)}
+    names["group"] = ", ".join(columns["group"])
+    weight = columns["weight"]
+    counted = tally_arrays(
+        source.numbers(columns["score"], "score"),
+        source.labels(columns["label"]),
+        [source.groups(name) for name in columns["group"]],
+        None if weight is None else column_array("weight", source.numbers(weight, "weight")),
+        names=names,
+        columns=columns,
+        decimal=decimal,
+        **options,
+    )
+    return replace(counted, backend=backend_of(getattr(source, "frame", None)))
+
+
+def _group_arrays(group: Any) -> Sequence[Any]:
+    """The group columns that were passed as arrays: one, or a list of several."""
+    several = isinstance(group, list | tuple) and len(group) > 0
+    if several and all(isinstance(column, np.ndarray | list | tuple) for column in group):
+        return group  # type: ignore[no-any-return]
+    return [group]
+
+
+def _need_arrays(**columns: Any) -> None:
+    """Raise if columns are named, and not passed, where there are no data."""
+    for name, value in columns.items():
+        if value is None or isinstance(value, str):
+            rule, got = "must be given when the columns are named", f"no data, and {name}={value!r}"
+            step = "pass the data first, or arrays as score=, label=, group="
+            raise UsageError(Problem("data", rule, got, step))
+
+
+def apply_rule(
+    rule: Rule,
+    data: Any,
+    *,
+    score: Any,
+    group: Any,
+    id: Any,
+    output: str | None,
+    seed: int | None,
+    unknown: Literal["error", "keep"],
+    missing_group: Group | None,
+    changed: str | None,
+    scale: str | None = None,
+    handed_over: str | None = None,
+) -> Any:
+    """See :meth:`isocost.Rule.apply`."""
+    check_unknown(unknown)
+    flags: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
+    check_names(output=output, **flags, optional=("output", *flags))
+    used_scale, missing_group = scale_of(rule, scale), missing_group_of(rule, missing_group)
+    options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    if data is None:
+        columns = _group_arrays(group)
+        _need_arrays(score=score, group=columns[0])
+        score = column_array("score", score)
+        thrown = partial(_coins, rule, lambda: id, seed, len(score))
+        return apply_arrays(rule, score, columns, thrown, scale=used_scale, **options)[1]
+    if isinstance(data, str | Path):
+        must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
+        step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
+        raise UsageError(Problem("data", must, got, step))
+    score, group, id = applied_columns(rule, score, group, id)
+    names: dict[str, Any] = {"score": score, "group": group, "id": id, "seed": seed, **flags}
+    again: Callable[..., Any] = partial(apply_rule, rule, scale=scale, **names, **options)
+    if is_pyspark_pandas(data):
+        levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
+        repaired = again(data.to_spark(index_col=levels), output=output)
+        return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)
+    if is_stream(data):
+        if seed is not None:
+            must, step = "must be left out for a stream of batches", "pass ids, or a table"
+            raise UsageError(Problem("seed", must, repr(seed), step))
+        if rule.needs_coin and id is None:
+            raise missing_id()
+        existing = schema_of(data).names
+        output = written_column(existing, score, output, used_scale, *flags.values(), by_case=True)
+        empty = {name: np.empty(0, dtype=bool) for name in flags.values() if name is not None}
+        return _apply_to_stream(partial(again, output=output), data, {output: np.empty(0), **empty})
+    source = as_frame(data)
+    is_lazy = isinstance(source, Lazy)
+    groups = check_columns(score, "label", group)["group"]
+    check_known(source.columns, {"score": score, "group": groups})
+    if rule.needs_coin and seed is None:
+        if id is None:
+            raise missing_id() if is_lazy else missing_id(*_NO_IDS)
+        check_names(id=id)
+    asked = score, output, used_scale, *flags.values()
+    output = written_column(source.columns, *asked, by_case=not is_lazy)
+    if isinstance(source, Lazy):
+        from isocost.engines.lazy import apply_lazy
+
+        names |= {"groups": groups, "output": output, "scale": used_scale}
+        del names["group"]
+        return apply_lazy(rule, source, **names, **options)
+    before = column_array("score", source.numbers(score, "score"))
+    thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
+    columns = [source.groups(name) for name in groups]
+    named = {"score": score, "group": ", ".join(groups)}
+    options |= {"names": named, "scale": used_scale}
+    before, after = apply_arrays(rule, before, columns, thrown, **options)
+    new: dict[str, Array] = {output: after}
+    if changed is not None:
+        new[changed] = after != before
+    if handed_over is not None:
+        new[handed_over] = np.isnan(after)
+    return source.with_columns(new)
+
+
+_NO_IDS = (
+    "no ids and no seed",
+    "pass id= so that a person's coin is always the same, or seed= for row order",
+)
+"""What came and the next step, where coins can also be thrown in row order."""
+
+
+def _coins(rule: Rule, ids: Any, seed: int | None, rows: int) -> npt.NDArray[np.uint64]:
+    if seed is not None:
+        return coin.seeded_coins(rows, seed)
+    column = ids()
+    if column is None or isinstance(column, str):
+        raise missing_id(*_NO_IDS)
+    if not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
+        must, step = "must be a column of whole numbers or texts", "pass one id per row"
+        raise UsageError(Problem("id", must, short(column), step))
+    column = column_array("id", column)
+    if len(column) != rows:
+        must, step = "must have one value per row", "pass the ids of the same rows"
+        raise UsageError(Problem("id", must, f"{len(column)} ids for {rows} rows", step))
+    return coin.coins(column, rule.salt)
 
 
 def as_frame(data: Any) -> Arrays | Frame | Lazy:
@@ -92,7 +409,7 @@ class Arrays:
     groups = partialmethod(numbers, role="group")
     ids = partialmethod(numbers, role="id")
 
-    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    def with_columns(self, columns: dict[str, Array]) -> dict[str, Any]:
         """The arrays with columns added or replaced."""
         return {**self.data, **columns}
 
@@ -113,7 +430,7 @@ class Frame:
             raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
         return self.frame.get_column(name)
 
-    def numbers(self, name: str, role: str) -> npt.NDArray[Any]:
+    def numbers(self, name: str, role: str) -> Array:
         """A numeric column; nulls become NaN."""
         import narwhals as nw
 
@@ -129,7 +446,7 @@ class Frame:
             # pyarrow does not round a whole number beyond 2^53.
             return as_objects(series.to_list())
 
-    def labels(self, name: str) -> npt.NDArray[Any]:
+    def labels(self, name: str) -> Array:
         """A label column as an array; nulls stay visible as None or NaN."""
         import narwhals as nw
 
@@ -144,14 +461,14 @@ class Frame:
         import narwhals as nw
 
         series = self._series(name, "group")
-        check_group_type(name, series.dtype)
+        check_scalars(name, series.dtype, "group")
         if series.dtype in (nw.Object, nw.Unknown) or is_wide(series.dtype):
             return as_objects(series.to_list())
         if series.dtype.is_numeric() and not series.null_count():
             return np.asarray(series.to_numpy())
         return _encoded(series)
 
-    def ids(self, name: str) -> npt.NDArray[Any]:
+    def ids(self, name: str) -> Array:
         """An id column, or the index of pandas that has this name; nulls stay visible."""
         import narwhals as nw
 
@@ -164,7 +481,7 @@ class Frame:
             return np.asarray(series.to_numpy())
         return as_objects(series.to_list())
 
-    def with_columns(self, columns: dict[str, npt.NDArray[Any]]) -> Any:
+    def with_columns(self, columns: dict[str, Array]) -> Any:
         """The native frame with columns added or replaced; the original is untouched."""
         import narwhals as nw
 
@@ -190,18 +507,16 @@ def is_wide(kind: Any) -> bool:
     return kind in (nw.Int128, nw.UInt128)
 
 
-def check_group_type(name: str, kind: Any, role: str = "group") -> None:
-    """Raise if a column of this type cannot contain groups or labels."""
+def check_scalars(name: str, kind: Any, role: str, is_odd: bool = False) -> None:
+    """Raise if a column of this type, or one that ``is_odd``, cannot contain groups or labels."""
     import narwhals as nw
 
     refused = (nw.Binary, nw.Decimal) if role == "group" else (nw.Binary,)
-    if kind.is_nested() or kind.is_temporal() or kind in refused:
-        raise _no_scalars(name, kind, role)
-
-
-def _no_scalars(name: str, kind: Any, role: str) -> DataError:
-    rule, got = "values must be text, numbers or booleans", f"a column of type {kind}"
-    return DataError(Problem(title_of(role, name), rule, got, "convert the column to text first"))
+    if is_odd or kind.is_nested() or kind.is_temporal() or kind in refused:
+        shown = "that isocost does not know" if kind == nw.Unknown else kind
+        rule, got = "values must be text, numbers or booleans", f"a column of type {shown}"
+        step = "convert the column to text first"
+        raise DataError(Problem(title_of(role, name), rule, got, step))
 
 
 def backend_of(frame: Any) -> str | None:
@@ -238,14 +553,10 @@ class Lazy:
 
         self.check_name(name, role)
         kind = self.types[name]
-        check_group_type(name, kind, role)
-        if kind == nw.Object and not self.frame.implementation.is_dask():
-            raise _no_scalars(name, kind, role)
-        if (
-            kind == nw.Unknown
-            and self.frame.select(nw.col(self.inside(name)).count()).collect().item()
-        ):
-            raise _no_scalars(name, "that isocost does not know", role)
+        is_odd = kind == nw.Object and not self.frame.implementation.is_dask()
+        if kind == nw.Unknown:
+            is_odd = self.frame.select(nw.col(self.inside(name)).count()).collect().item() > 0
+        check_scalars(name, kind, role, is_odd)
 
     def check_name(self, name: str, role: str) -> None:
         """Raise if a name also stands for another column in an engine that ignores case."""
@@ -386,13 +697,13 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
         yield pa.Table.from_batches(waiting)
 
 
-def tally_stream(
+def _tally_stream(
     data: Any,
     columns: Mapping[str, Any],
     count: Callable[..., Tally],
     positive: Any,
     scale: str,
-    drop_missing: bool = False,
+    drop_missing: bool,
 ) -> Tally:
     """The tally of all batches, which ``count`` counts one after the other."""
     if scale_named(scale).is_open:
@@ -412,7 +723,11 @@ def tally_stream(
         try:
             part = count(table, positive=None)
         except DataError as error:
-            raise _located(error, first, first + table.num_rows) from error
+            if not first:
+                raise
+            where = f"among rows {first:,} to {first + table.num_rows - 1:,}: "
+            problems = [replace(problem, got=where + problem.got) for problem in error.problems]
+            raise DataError(problems) from error
         counted, first = part if counted is None else counted + part, first + table.num_rows
     if known:
         same = [0] * len(known)
@@ -443,29 +758,18 @@ def _with_positive(
     return table.set_column(table.schema.get_field_index(label), label, is_positive)
 
 
-def _located(error: DataError, first: int, stop: int) -> DataError:
-    """The error, with the rows of the stream that it is about."""
-    if not first:
-        return error
-    where = f"among rows {first:,} to {stop - 1:,}: "
-    return DataError([replace(problem, got=where + problem.got) for problem in error.problems])
-
-
-def apply_to_stream(
-    repair: Callable[[Any], Any], data: Any, new: dict[str, npt.NDArray[Any]]
-) -> Any:
+def _apply_to_stream(repair: Callable[[Any], Any], data: Any, empty: dict[str, Array]) -> Any:
     """A reader of repaired batches, each made when it is asked for.
 
-    A stream without rows gets the columns ``new``.
+    A stream without rows gets the columns ``empty``.
     """
+    import narwhals as nw
     import pyarrow as pa
 
     repaired = (repair(table) for table in _tables(data) if table.num_rows)
     first = next(repaired, None)
     if first is None:
-        import narwhals as nw
-
-        return Frame(nw.from_native(schema_of(data).empty_table())).with_columns(new).to_reader()
+        return Frame(nw.from_native(schema_of(data).empty_table())).with_columns(empty).to_reader()
 
     def batches() -> Iterator[Any]:
         yield from first.to_batches()
@@ -478,10 +782,3 @@ def apply_to_stream(
 def is_pyspark_pandas(data: Any) -> bool:
     """True if data are a frame of pyspark.pandas."""
     return type(data).__module__.startswith("pyspark.pandas") and hasattr(data, "to_spark")
-
-
-def apply_to_pyspark_pandas(repair: Callable[[Any], Any], data: Any) -> Any:
-    """The repaired frame with the same index."""
-    levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
-    repaired = repair(data.to_spark(index_col=levels))
-    return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)

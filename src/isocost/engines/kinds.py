@@ -302,32 +302,16 @@ def kind_of(path: str) -> str:
     kind = _KINDS.get(Path(plain).suffix)
     if kind is None or (plain != path.lower() and not FORMATS[kind].is_compressible):
         got, step = repr(path), "convert the file, or load it into a frame and pass that"
-        name, line = FOREIGN.get(
-            Path(path.lower()).suffix, FOREIGN.get(Path(plain).suffix, ("", ""))
-        )
-        if name:
-            got, step = f"{path!r}, {name}", f"convert it: {line.replace('{}', Path(path).name)}"
-        zipped, whole = (
-            [
-                end
-                for form in FORMATS.values()
-                if form.is_compressible is way
-                for end in form.endings
-            ]
-            for way in (True, False)
-        )
+        for ending in (Path(plain).suffix, Path(path.lower()).suffix):
+            if ending in FOREIGN:
+                name, line = FOREIGN[ending]
+                step = f"convert it: {line.replace('{}', Path(path).name)}"
+                got = f"{path!r}, {name}"
+        zipped = [end for form in FORMATS.values() if form.is_compressible for end in form.endings]
+        whole = [end for end in _KINDS if end not in zipped]
         endings = f"{', '.join(zipped[:-1])} or {zipped[-1]} (also {' and '.join(_COMPRESSIONS)})"
         rule = f"must end in {endings}, or {' or '.join(whole)}"
         raise FileError(Problem("file", rule, got, step))
-    return kind
-
-
-def check_written_kind(path: str) -> str:
-    """The kind of a file to write; raise if files of this kind are only read."""
-    kind = kind_of(path)
-    if not FORMATS[kind].writer:
-        step = "write .csv, which Excel opens, or .parquet"
-        raise FileError(Problem("output", "must be of a kind that is written", repr(path), step))
     return kind
 
 
@@ -424,26 +408,6 @@ _MARKS = {
 _HEAD = 2**12
 
 
-def check_codec(encoding: Any) -> str | None:
-    """The name of an encoding as it was given, or None; raise if Python does not have it."""
-    if encoding is None:
-        return None
-    try:
-        known = isinstance(encoding, str) and codecs.lookup(encoding)._is_text_encoding
-    except (LookupError, ValueError):
-        known = False
-    if not known:
-        rule = "must be the name of a text encoding"
-        step = "use utf-8, utf-16, windows-1252 or latin-1, or leave it out"
-        raise UsageError(Problem("encoding", rule, repr(encoding)[:80], step))
-    return str(encoding)
-
-
-def is_utf8(encoding: str) -> bool:
-    """True if an encoding is UTF-8, with or without a mark."""
-    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
-
-
 @dataclass(frozen=True)
 class Converted:
     """Files that DuckDB reads in place of others, whose names are the values of ``names``.
@@ -465,47 +429,44 @@ class Converted:
 def converted(file_set: FileSet, encoding: str | None, sheet: str | None) -> Converted:
     """The files as DuckDB can read them: workbooks as CSV, other encodings as UTF-8."""
     form = FORMATS[file_set.kind]
+    is_utf8 = encoding is not None and codecs.lookup(encoding).name in (
+        "utf-8",
+        "utf-8-sig",
+        "ascii",
+    )
+    why = {
+        "encoding": "",
+        "sheet": "" if form.is_workbook else "only workbooks (.xlsx) have sheets",
+    }
+    if form.is_workbook or not form.is_compressible:
+        why["encoding"] = f"{'a workbook' if form.is_workbook else form.name} has none"
+    elif not file_set.files and not is_utf8:
+        why["encoding"] = "only files of this machine have one"
+    for name, value in (("encoding", encoding), ("sheet", sheet)):
+        if value is not None and why[name]:
+            got, rule = f"{value!r} for {file_set.path}", f"must be left out: {why[name]}"
+            raise UsageError(Problem(name, rule, got, "leave it out"))
     if form.is_workbook:
-        if encoding is not None:
-            raise _has_none(file_set.path, "encoding", encoding, "a workbook has none")
         return _sheets(file_set, sheet)
-    if sheet is not None:
-        raise _has_none(file_set.path, "sheet", sheet, "only workbooks (.xlsx) have sheets")
-    if not form.is_compressible:
-        if encoding is not None:
-            raise _has_none(file_set.path, "encoding", encoding, f"{form.name} has none")
+    if not form.is_compressible or not file_set.files:
         return Converted(file_set, {})
-    if encoding is not None and not is_utf8(encoding):
-        if not file_set.files:
-            why = "only files of this machine have one"
-            raise _has_none(file_set.path, "encoding", encoding, why)
+    if encoding is not None and not is_utf8:
         return _transcoded(file_set, encoding)
     marked = {_marked(file_set, name) for name in file_set.files if encoding is None} - {None}
     if len(marked) == 1:
         return _transcoded(file_set, str(marked.pop()))
-    if not file_set.files:
-        return Converted(file_set, {})
     # All files are read to the end, because DuckDB would not notice if one is damaged.
     odd = [one for name in file_set.files if (one := _other_text(file_set, name)) is not None]
-    rule = "must be text in UTF-8"
+    if odd and encoding is None and isinstance(odd[0], str):
+        return replace(_transcoded(file_set, odd[0]), guessed="encoding")
+    got, step = file_set.path, f"name it with {setting('encoding')}, or save it as UTF-8"
     if encoding is not None:
-        step = f"leave out {setting('encoding')} to have it found"
-        return Converted(
-            file_set, {}, doubt=Problem("file", rule, f"{file_set.path}, which is not", step)
-        )
-    if not odd:
-        step = f"name it with {setting('encoding')}, or save it as UTF-8"
-        return Converted(file_set, {}, doubt=Problem("file", rule, file_set.path, step))
-    if isinstance(odd[0], Problem):
+        got, step = f"{got}, which is not", f"leave out {setting('encoding')} to have it found"
+    doubt = Problem("file", "must be text in UTF-8", got, step)
+    if odd and encoding is None and isinstance(odd[0], Problem):
         # Perhaps in a column that is not used.
-        return Converted(file_set, {}, doubt=odd[0])
-    return replace(_transcoded(file_set, odd[0]), guessed="encoding")
-
-
-def _has_none(path: str, name: str, value: str, why: str) -> UsageError:
-    return UsageError(
-        Problem(name, f"must be left out: {why}", f"{value!r} for {path}", "leave it out")
-    )
+        doubt = odd[0]
+    return Converted(file_set, {}, doubt=doubt)
 
 
 @contextmanager
@@ -567,22 +528,17 @@ def _other_text(file_set: FileSet, path: str) -> str | Problem | None:
             position += len(chunk)
     if odd is None:
         return None
-    if is_ascii:
-        return _western(file_set, path)
-    got = f"{path}: UTF-8 up to byte {odd[0]:,}, and then 0x{odd[1]:02X}, which is not"
-    step = f"save the file in one encoding, or name it with {setting('encoding')}"
-    return Problem("file", "must be text in one encoding", got, step)
-
-
-def _western(file_set: FileSet, path: str) -> str | Problem:
-    """Windows-1252 if a file can be text in it; otherwise the problem."""
+    if not is_ascii:
+        got = f"{path}: UTF-8 up to byte {odd[0]:,}, and then 0x{odd[1]:02X}, which is not"
+        step = f"save the file in one encoding, or name it with {setting('encoding')}"
+        return Problem("file", "must be text in one encoding", got, step)
     what = ""
     try:
         with _opened(file_set, path) as file:
             for text in _texts(file, WESTERN):
-                odd = next((c for c in text if c < " " and c not in "\t\n\r\f\x1a"), None)
-                if odd is not None:
-                    what = f"the control character 0x{ord(odd):02X}"
+                control = next((c for c in text if c < " " and c not in "\t\n\r\f\x1a"), None)
+                if control is not None:
+                    what = f"the control character 0x{ord(control):02X}"
                     break
     except UnicodeDecodeError as error:
         what = f"the byte 0x{error.object[error.start]:02X}"
@@ -827,35 +783,16 @@ def _cell(value: Any) -> Any:
 
 
 _LEAST, _EACH = 1024, 256
-"""The default limit in MiB: at least the first, and the second for each thread."""
+"""The default memory limit in MiB: at least the first, and the second for each thread."""
 
 _SIZE = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]i?B)\s*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
 class FileReading:
-    """Settings for reading and writing files; what is left out is detected, or the usual way.
+    """Settings for reading and writing files, as in :func:`isocost.tally` and ``apply_file``.
 
-    Parameters
-    ----------
-    decimal : "." or ",", optional
-        The decimal sign of numbers that are texts; by default a comma if every score fits.
-    encoding : str, optional
-        The encoding of text; by default UTF-8, what a byte order mark says, or Windows-1252.
-    sheet : str, optional
-        The sheet of a workbook; by default the only one that has rows.
-    memory_limit : str, optional
-        Memory that DuckDB may use, such as "512MB"; beyond it, DuckDB spills to disk.  By default
-        1 GiB, or 256 MiB per thread if that is more, and all memory where that is not enough.
-    threads : int, optional
-        Number of threads (default: one per core).
-    keep_order : bool
-        Whether written rows keep their order.
-
-    Examples
-    --------
-    >>> FileReading(memory_limit="512MB").memory_limit
-    '512MB'
+    What is left out is detected, or the usual way.
     """
 
     decimal: str | None = None
@@ -867,16 +804,21 @@ class FileReading:
 
     def __post_init__(self) -> None:
         check_decimal(self.decimal)
-        check_codec(self.encoding)
+        try:
+            known = self.encoding is None or codecs.lookup(self.encoding)._is_text_encoding
+        except (LookupError, TypeError, ValueError):
+            known = False
+        if not known:
+            rule = "must be the name of a text encoding"
+            step = "use utf-8, utf-16, windows-1252 or latin-1, or leave it out"
+            raise UsageError(Problem("encoding", rule, repr(self.encoding)[:80], step))
         if self.sheet is not None:
             step = "use the name on its tab"
             check_kind("sheet", self.sheet, str, "must be the name of a sheet", step)
         limit, threads = self.memory_limit, self.threads
         match = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
-        size = 0.0
-        if match is not None:
-            base = 1024.0 if "i" in match[2].lower() else 1000.0
-            size = float(match[1]) * base ** " KMGT".index(match[2][0].upper())
+        base = 1024.0 if match and "i" in match[2].lower() else 1000.0
+        size = float(match[1]) * base ** " KMGT".index(match[2][0].upper()) if match else 0.0
         # What DuckDB accepts.
         if limit is not None and not 1e6 <= size <= 1e15:
             rule = "must be a number with a unit (KB, MB, GB or TB), from 1MB to 1000TB"

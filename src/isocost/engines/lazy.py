@@ -27,30 +27,27 @@ from typing import Any, Literal, Protocol
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
-from isocost.cells import Cells
+from isocost.cells import SUMS, Cells
 from isocost.coin import coins, hex_bound
 from isocost.engines.columns import (
     MOST_LABELS,
     USUAL_WEIGHTS,
     WRONG,
-    GroupEncoder,
+    Array,
     Problems,
     as_objects,
-    count_bad,
-    label_problems,
-    missing_cells,
+    checked_cells,
     no_rows,
     problem_of,
     title_of,
 )
-from isocost.engines.dialects import quoted
+from isocost.engines.dialects import DUCKDB, literal, quoted
 from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
-from isocost.rules import Row, Rule, unknown_groups
+from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
 NO_ID = 6
@@ -72,22 +69,6 @@ class Guard:
     salt: str
     checked: str
     coin: str
-
-
-def collect(frame: Any) -> dict[str, Any]:
-    """The few rows of a result as narwhals series; nulls are None or NaN."""
-    if not (frame.implementation.is_polars() or frame.implementation.is_dask()):
-        rule = "must be installed, because this engine returns its cells through it"
-        require_package("pyarrow", "pyarrow", rule, "pip install pyarrow")
-    # Without streaming Polars would hold all rows of a file at once.
-    options = {"engine": "streaming"} if frame.implementation.is_polars() else {}
-    try:
-        return frame.collect(**options).to_dict(as_series=True)  # type: ignore[no-any-return]
-    except InvalidOperation as error:
-        # Before pandas 3, dask compares decimals to find missing ones, and a signaling NaN raises.
-        step = "replace these values, or drop their rows"
-        got = "a decimal that cannot be compared, such as sNaN"
-        raise DataError(Problem("data", "must hold numbers", got, step)) from error
 
 
 @atexit.register
@@ -115,15 +96,6 @@ def plainly_named(source: Lazy, *added: str) -> Lazy:
     return Lazy(frame, source.types, renamed)
 
 
-def originally_named(source: Lazy, frame: Any) -> Any:
-    """The native frame, with the names that :func:`plainly_named` replaced."""
-    native = nw.to_native(frame)
-    if not source.renamed:
-        return native
-    names = {inside: name for name, inside in source.renamed.items()}
-    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
-
-
 def column(source: Lazy, name: str, careful: bool = True) -> nw.Expr:
     """A column of the data, by its name.
 
@@ -149,17 +121,13 @@ def believes_statistics(source: Lazy) -> bool:
     return bool(engine.is_duckdb() or engine.is_ibis())
 
 
-def writes_decimals(frame: Any) -> bool:
-    """True if floats in an expression reach the engine as decimals.
+def constant(frame: Any, value: float) -> nw.Expr:
+    """A float that the engine reads exactly.
 
     ibis writes decimals, and before 2.0 DuckDB may miss the nearest double by one.
     """
-    return bool(frame.implementation.is_ibis())
-
-
-def constant(frame: Any, value: float) -> nw.Expr:
-    """A float that the engine reads exactly."""
-    return nw.lit(repr(value)).cast(nw.Float64) if writes_decimals(frame) else nw.lit(value)
+    is_ibis = frame.implementation.is_ibis()
+    return nw.lit(repr(value)).cast(nw.Float64) if is_ibis else nw.lit(value)
 
 
 def as_number(frame: Any, condition: nw.Expr) -> nw.Expr:
@@ -173,12 +141,6 @@ def as_number(frame: Any, condition: nw.Expr) -> nw.Expr:
 def _in_backticks(name: str) -> str:
     """A name for Spark, where a dot would access a field of a structure."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def limit(frame: Any, bound: int) -> str | int:
-    """A bound in the form of the engine's coins."""
-    has_digits = not (frame.implementation.is_polars() or frame.implementation.is_dask())
-    return hex_bound(bound) if has_digits else bound
 
 
 def guarded(frame: Any, guard: Guard) -> Any:
@@ -229,6 +191,7 @@ def _dask_part(part: Any, guard: Guard) -> Any:
 
 
 def _thrown(frame: Frame, id: str, salt: str) -> Any:
+    """The coins; a plain error, because Polars recreates it from its text."""
     try:
         return coins(frame.ids(id), salt).astype(np.int64)
     except ValueError as error:
@@ -236,27 +199,21 @@ def _thrown(frame: Frame, id: str, salt: str) -> Any:
 
 
 def _stop_at(faults: Any, guard: Guard) -> None:
-    """Raise at the first fault; a plain error, because Polars recreates it from its text."""
+    """Raise at the first fault."""
     if len(faults) and faults.max() > 0:
         raise ValueError(guard.messages[int(faults[faults > 0][0])])
 
 
 def _duckdb(native: Any, guard: Guard) -> Any:
-    import duckdb
-
-    column, value = duckdb.ColumnExpression, duckdb.ConstantExpression
-    call, case = duckdb.FunctionExpression, duckdb.CaseExpression
-    fault = column(guard.fault)
-    code, message = next(iter(guard.messages.items()))
-    checked = case(fault == value(code), call("error", value(message)))
-    for code, message in list(guard.messages.items())[1:]:
-        checked = checked.when(fault == value(code), call("error", value(message)))
-    added = [checked.otherwise(column(guard.score)).alias(guard.checked)]
+    whens = (
+        f"WHEN {quoted(guard.fault)} = {code} THEN error({literal(message)})"
+        for code, message in guard.messages.items()
+    )
+    checked = f"CASE {' '.join(whens)} ELSE {quoted(guard.score)} END"
+    added = f"*, {checked} AS {quoted(guard.checked)}"
     if guard.id is not None:
-        text = call("concat", value(f"{guard.salt}:"), column(guard.id).cast("VARCHAR"))
-        digits = call("substr", call("md5", text), value(1), value(13))
-        added.append(digits.alias(guard.coin))
-    return native.select(duckdb.StarExpression(), *added)
+        added += f", {DUCKDB.coin(guard.salt, quoted(guard.id))} AS {quoted(guard.coin)}"
+    return native.project(added)
 
 
 def _ibis(native: Any, guard: Guard) -> Any:
@@ -305,10 +262,6 @@ _NATIVE: dict[str, Callable[[Any, Guard], Any]] = {
     "pyspark[connect]": partial(_spark, connect=True),
 }
 
-
-Array = npt.NDArray[Any]
-
-_SUMS = ("w", "w2", "wh", "wh2")
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -360,59 +313,70 @@ def count_cells(
     if scale.is_open:
         scale = scale.within(*_span(rows, rows.pick(True))[:2])
     placed, cells = _cells(rows, grid, positive, scale)
-    n = cells["n"].astype(np.float64)
-    if not len(n):
+    if not len(cells["n"]):
         raise no_rows(rows.origin)
     names = {**columns, "group": ", ".join(columns["group"])}
     named = {role: name for role, name in names.items() if name}
     problems = Problems(named, example=rows.example, scale=scale, can_drop=True)
-    problems.rows = int(n.sum())
-    raw = [rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))]
-    apart = (cells["b"] == _NO_SCORE) & handed_over
-    if apart.any():
-        placed = placed.filter(nw.col("b") != float(_NO_SCORE))
-        cells |= {key: np.where(apart, 0, cells[key]) for key in ("y", "b")}
-    codes_of = {role: cells[key] for role, (key, _) in _CODES.items() if key in cells}
-    if drop_missing:
-        lacking = missing_cells(codes_of, raw if missing_group is None else [], columns)
-        kept = ~problems.drop(lacking, n)
-        cells, codes_of = ({k: v[kept] for k, v in one.items()} for one in (cells, codes_of))
-        n, apart, raw = n[kept], apart[kept], [values[kept] for values in raw]
-        schema = placed.collect_schema()
-        known = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
-        for name in (name for name in schema.names() if name.startswith("g")):
-            known += [~is_null(nw.col(name), schema[name])] if missing_group is None else []
-        placed = placed.filter(*known)
-    encoder = GroupEncoder(raw, missing_group)
-    codes = encoder.encode_cells(raw, n, problems)
-    count_bad(codes_of, n, problems, partial(_example, rows, placed))
-    if scale.is_plain and (cells["b"] == _OUTSIDE).any():
-        problems.span = _span(rows, placed)
-    # Beside 0 and 1, any other value would be a third label.
-    if positive is None and _OTHER_LABEL in cells["y"] and not {0, 1} <= set(cells["y"]):
-        labelled = placed.filter(nw.col("y") != float(_NO_LABEL)).group_by("l").agg(n=nw.len())
-        some = rows.collect(labelled.head(MOST_LABELS))["l"].tolist()
-        problems.labels = list(map(rows.label_value, some))
-    seen = [cells[key][~apart] for key in ("least_l", "most_l") if key in cells]
-    labels = cells["y"][~apart]
-    problems.check(label_problems(labels, seen, positive, columns["label"], rows.label_value))
-    sums = {name: cells[name].astype(float) if name in cells else n for name in _SUMS}
-    counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), n=n, **sums)
+    cells |= {f"g{i}": rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))}
+    cells["apart"] = (cells["b"] == _NO_SCORE) & handed_over
+    cells |= {key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b")}
+
+    def example(role: str, code: int) -> Any:
+        """A bad value, and what else an error says about such values."""
+        looked_at = _looked_at(placed, missing_group, handed_over, drop_missing)
+        if (role, code) == ("score", _OUTSIDE) and scale.is_plain:
+            problems.span = _span(rows, looked_at)
+        # Beside 0 and 1, any other value would be a third label.
+        if role == "label" and positive is None and not {0, 1} <= set(cells["y"]):
+            labelled = looked_at.filter(nw.col("y") != float(_NO_LABEL)).group_by("l")
+            some = rows.collect(labelled.agg(n=nw.len()).head(MOST_LABELS))["l"].tolist()
+            problems.labels = list(map(rows.label_value, some))
+        return _example(rows, looked_at, role, code)
+
+    codes, groups = checked_cells(
+        cells,
+        columns,
+        problems,
+        positive=positive,
+        missing_group=missing_group,
+        drop_missing=drop_missing,
+        label_value=rows.label_value,
+        example=example,
+    )
+    apart, n = cells["apart"], cells["n"].astype(np.float64)
+    sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
+    counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
     ways = {"missing_group": missing_group, "handed_over": handed_over}
     return Tally.build(
         grid,
-        encoder.groups,
+        groups,
         counted.take(~apart),
         problems.reading(columns, positive, drop_missing=drop_missing, **ways),
-        handed_over=counted.take(apart).handed(encoder.groups),
+        handed_over=counted.take(apart).handed(groups),
     )
 
 
 _NO_SCORE = _NO_LABEL = -1
 """The code of a score or a label that is null or NaN."""
 
-_OTHER_LABEL, _OUTSIDE = -2, -3
+_OUTSIDE = -3
 """The code of a score that is on another scale."""
+
+
+def _looked_at(
+    placed: Any, missing_group: Group | None, handed_over: bool, drop_missing: bool
+) -> Any:
+    """The rows that an error may be about: neither dropped nor of people handed over."""
+    if handed_over:
+        placed = placed.filter(nw.col("b") != float(_NO_SCORE))
+    if not drop_missing:
+        return placed
+    schema = placed.collect_schema()
+    known = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
+    for name in (name for name in schema.names() if name.startswith("g")):
+        known += [~is_null(nw.col(name), schema[name])] if missing_group is None else []
+    return placed.filter(*known)
 
 
 def _span(rows: Rows, frame: Any) -> tuple[float, float, bool]:
@@ -438,7 +402,7 @@ def _cells(rows: Rows, grid: Grid, positive: Any, scale: Scale) -> tuple[Any, di
         known = {"h": cells["b"] != _NO_SCORE, "w": cells.get("v", cells["b"]) != _NO_SCORE}
         sums = [
             cells[n].astype(float)[known["w"] & (known["h"] | ("h" not in n))]
-            for n in _SUMS
+            for n in SUMS
             if n in cells
         ]
         if not rows.believes_statistics or all(np.isfinite(values).all() for values in sums):
@@ -471,12 +435,25 @@ class LazyRows:
         return source.frame.select(**picked)
 
     def collect(self, frame: Any) -> dict[str, Array]:
-        """Numbers without nulls as they are, all else, and decimals, as objects."""
+        """The few rows of a result; numbers without nulls as they are, all else as objects."""
+        engine = frame.implementation
+        if not (engine.is_polars() or engine.is_dask()):
+            rule = "must be installed, because this engine returns its cells through it"
+            require_package("pyarrow", "pyarrow", rule, "pip install pyarrow")
+        # Without streaming Polars would hold all rows of a file at once.
+        options = {"engine": "streaming"} if engine.is_polars() else {}
+        try:
+            result = frame.collect(**options)
+        except InvalidOperation as error:
+            # Before pandas 3, dask compares decimals to find missing ones; a signaling NaN raises.
+            step = "replace these values, or drop their rows"
+            got = "a decimal that cannot be compared, such as sNaN"
+            raise DataError(Problem("data", "must hold numbers", got, step)) from error
         return {
             name: series.to_numpy()
             if series.dtype.is_numeric() and series.dtype != nw.Decimal and not series.null_count()
             else as_objects(series.to_list())
-            for name, series in collect(frame).items()
+            for name, series in result.to_dict(as_series=True).items()
         }
 
     def group_values(self, index: int, values: Array) -> Array:
@@ -537,7 +514,7 @@ def _part(frame: Any, h: nw.Expr, parts: int) -> nw.Expr:
     part = (h * float(parts)).floor()
     flag = partial(as_number, frame)
     too_high, too_low = _misplaced(parts)
-    if writes_decimals(frame) and (too_high or too_low):
+    if frame.implementation.is_ibis() and (too_high or too_low):
         # Decimals would not equal the scores of the list, but dividing is exact here.
         above, below = h >= (part + 1.0) / float(parts), h < part / float(parts)
         return part + flag(above) - flag(below)
@@ -655,13 +632,9 @@ def _label(source: Lazy, name: str, positive: Any) -> tuple[nw.Expr, nw.Expr]:
     return shown, nw.when(is_one).then(nw.lit(1)).otherwise(otherwise)
 
 
-_CODES = {"score": ("b", "h"), "label": ("y", "l"), "weight": ("v", "w")}
-"""The column with the codes of bad rows, and that with their values, by role."""
-
-
 def _example(rows: Rows, placed: Any, role: str, code: int) -> Any:
     """A bad value of a role."""
-    key, values = _CODES[role]
+    key, values = {"score": ("b", "h"), "label": ("y", "l"), "weight": ("v", "w")}[role]
     bad = placed.filter(nw.col(key) == code)
     if rows.example == "first":
         shown = f"shown_{values}"
@@ -706,29 +679,50 @@ def apply_lazy(
         source.check(name, "group")
     source = source.only_texts([*groups, *([] if id_column is None else [id_column])])
     known = _known(rule, [source.types[name] for name in groups], unknown, missing_group)
-    names = {"score": score, "group": ", ".join(groups), "id": id}
-    own = _free_names(source.columns, "score", "group", "fault", "checked", "coin", "new")
-    frame = source.frame.with_columns(
-        **{
-            own["score"]: number(source, score, "score"),
-            own["group"]: _group_code(source, groups, known, missing_group),
-        }
-    )
-    fault = _fault(source, own, groups, id_column, unknown, missing_group, scale)
+    # Names of our own that the data do not have, whatever the case.
+    prefix = "isocost_"
+    while any(name.lower().startswith(prefix) for name in source.columns):
+        prefix += "_"
+    roles = ("score", "group", "fault", "checked", "coin", "new")
+    own = {role: prefix + role for role in roles}
+    h, code = nw.col(own["score"]), nw.col(own["group"])
+    # What may be wrong with a row, in this order, and how it is told.
+    wrong = WRONG["score"] | {_OUTSIDE: scale.outside}
+    told = {-code: problem_of("score", score, kind) for code, kind in wrong.items()}
+    if not scale.is_plain:
+        told = {code: replace(problem, rule=scale.rule) for code, problem in told.items()}
+    is_bad = ~nw.coalesce(scale.holds(h), nw.lit(False))
+    faults = [nw.when(is_bad).then((0 - status(h)).cast(nw.Int64))]
+    if missing_group is None:
+        told[_NO_GROUP] = problem_of("group", ", ".join(groups), "null")
+        for name in groups:
+            null = is_null(column(source, name), source.types[name])
+            faults.append(nw.when(null).then(nw.lit(_NO_GROUP)))
+    if unknown == "error":
+        other = unknown_groups([], rule.groups).problems[0]
+        told[_OTHER_GROUP] = replace(other, got="another group")
+        faults.append(nw.when(code < 0).then(nw.lit(_OTHER_GROUP)))
+    if id_column is not None:
+        # Lazy frames have no seed to fall back on.
+        told[NO_ID] = problem_of("id", id, "null", "give every row an id")
+        faults.append(nw.when(column(source, id_column).is_null()).then(nw.lit(NO_ID)))
     guard = Guard(
         score=own["score"],
         fault=own["fault"],
-        messages=_messages(names, rule, scale),
+        messages={code: str(problem) for code, problem in told.items()},
         id=None if id_column is None else source.inside(id_column),
         salt=rule.salt,
         checked=own["checked"],
         coin=own["coin"],
     )
+    added = number(source, score, "score"), _group_code(source, groups, known, missing_group)
+    frame = source.frame.with_columns(**dict(zip((own["score"], own["group"]), added, strict=True)))
+    fault = nw.coalesce(*faults, nw.lit(0)).cast(nw.Int64)
     frame = guarded(frame.with_columns(**{own["fault"]: fault}), guard)
+    checked, new = nw.col(own["checked"]), nw.col(own["new"])
     if not scale.is_plain:
-        frame = frame.with_columns(**{own["checked"]: scale.probability(nw.col(own["checked"]))})
+        frame = frame.with_columns(**{own["checked"]: scale.probability(checked)})
     frame = frame.with_columns(**{own["new"]: _repaired(frame, rule, known, own)})
-    new, checked = nw.col(own["new"]), nw.col(own["checked"])
     decided = new > constant(frame, NOBODY)
     written = {source.inside(output): nw.when(decided).then(new) if rule.defers else new}
     if changed is not None:
@@ -736,7 +730,11 @@ def apply_lazy(
     if handed_over is not None:
         written[source.inside(handed_over)] = ~decided
     dropped = [name for role, name in own.items() if role != "coin" or id_column is not None]
-    return originally_named(source, frame.with_columns(**written).drop(dropped))
+    native = nw.to_native(frame.with_columns(**written).drop(dropped))
+    if not source.renamed:
+        return native
+    names = {inside: name for name, inside in source.renamed.items()}
+    return native.project(", ".join(f"{c} AS {quoted(names[c])}" for c in native.columns))
 
 
 def _checked_id(source: Lazy, id: Any) -> str:
@@ -771,14 +769,6 @@ def _known(rule: Rule, kinds: list[Any], unknown: str, missing: Group | None) ->
     return known
 
 
-def _free_names(taken: Sequence[str], *roles: str) -> dict[str, str]:
-    """Names for our own columns that the data do not have, whatever the case."""
-    lower, prefix = {name.lower() for name in taken}, "isocost_"
-    while any(name.startswith(prefix) for name in lower):
-        prefix += "_"
-    return {role: prefix + role for role in roles}
-
-
 def _group_code(
     source: Lazy, groups: Sequence[str], known: Sequence[Group], missing: Group | None
 ) -> nw.Expr:
@@ -794,75 +784,37 @@ def _group_code(
     return nw.coalesce(*whens, nw.lit(-1)) if whens else nw.lit(-1)
 
 
-def _fault(
-    source: Lazy,
-    ours: dict[str, str],
-    groups: Sequence[str],
-    id: str | None,
-    unknown: str,
-    missing: Group | None,
-    scale: Scale,
-) -> nw.Expr:
-    """A code for what is wrong with a row; 0 if nothing is."""
-    h = nw.col(ours["score"])
-    good = scale.holds(h)
-    faults = [nw.when(~nw.coalesce(good, nw.lit(False))).then((0 - status(h)).cast(nw.Int64))]
-    if missing is None:
-        for name in groups:
-            null = is_null(column(source, name), source.types[name])
-            faults.append(nw.when(null).then(nw.lit(_NO_GROUP)))
-    if unknown == "error":
-        faults.append(nw.when(nw.col(ours["group"]) < 0).then(nw.lit(_OTHER_GROUP)))
-    if id is not None:
-        faults.append(nw.when(column(source, id).is_null()).then(nw.lit(NO_ID)))
-    return nw.coalesce(*faults, nw.lit(0)).cast(nw.Int64)
-
-
-def _messages(names: dict[str, str], rule: Rule, scale: Scale) -> dict[int, str]:
-    wrong = WRONG["score"] | {_OUTSIDE: scale.outside}
-    problems = {-code: problem_of("score", names["score"], kind) for code, kind in wrong.items()}
-    if not scale.is_plain:
-        problems = {code: replace(one, rule=scale.rule) for code, one in problems.items()}
-    problems[_NO_GROUP] = problem_of("group", names["group"], "null")
-    other = unknown_groups([], rule.groups).problems[0]
-    problems[_OTHER_GROUP] = replace(other, got="another group")
-    # Lazy frames have no seed to fall back on.
-    problems[NO_ID] = problem_of("id", names["id"], "null", "give every row an id")
-    return {code: str(problem) for code, problem in problems.items()}
-
-
 def _repaired(frame: Any, rule: Rule, known: Sequence[Group], ours: dict[str, str]) -> nw.Expr:
     """The score after the rule: the first outcome whose condition holds, else the score."""
     h, coin, outcomes = nw.col(ours["checked"]), nw.col(ours["coin"]), []
     exactly = partial(constant, frame)
+    engine = frame.implementation
+    has_digits = not (engine.is_polars() or engine.is_dask())
     for code, group in enumerate(known):
         mine = nw.col(ours["group"]) == code
         for segment in rule.segments(group):
             inside = mine & (h >= exactly(segment.lo))
             inside = inside if segment.hi == 1.0 else inside & (h < exactly(segment.hi))
             for row, bound in zip(segment.rows, segment.bounds, strict=True):
-                if segment.needs_coin:
-                    chosen = inside & (coin < limit(frame, bound))
-                elif bound > 0:
-                    chosen = inside
-                else:
+                if not (segment.needs_coin or bound > 0):
                     continue
-                new = _new(row, h, exactly)
+                chosen = inside
+                if segment.needs_coin:
+                    chosen = inside & (coin < (hex_bound(bound) if has_digits else bound))
+                if row.defers:
+                    new = exactly(NOBODY)
+                elif row.value is None:
+                    new = 1.0 - h
+                elif row.end is None:
+                    new = exactly(float(row.value))
+                else:
+                    # Only what Row.after adds and multiplies, in the same order, so that every
+                    # digit is the same.  A line may pass the row's limit by a rounding error.
+                    way = h - exactly(float(row.lo))
+                    new = exactly(float(row.value)) + exactly(row.slope) * way
                 if row.limit is not None:
                     most = exactly(row.limit)
                     beyond = new > most if row.limit else new < most
                     outcomes.append(nw.when(chosen & beyond).then(most))
                 outcomes.append(nw.when(chosen).then(new))
     return nw.coalesce(*outcomes, h) if outcomes else h
-
-
-def _new(row: Row, h: nw.Expr, exactly: Callable[[float], nw.Expr]) -> nw.Expr:
-    """The score after a row; a line may pass the row's limit by a rounding error."""
-    if row.defers:
-        return exactly(NOBODY)
-    if row.value is None:
-        return 1.0 - h
-    if row.end is None:
-        return exactly(float(row.value))
-    # Only what Row.after adds and multiplies, in the same order, so that every digit is the same.
-    return exactly(float(row.value)) + exactly(row.slope) * (h - exactly(float(row.lo)))

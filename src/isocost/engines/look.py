@@ -72,22 +72,14 @@ class Column:
 
     Attributes
     ----------
-    name : str
-        Its name.
-    numeric : bool
-        Whether it contains numbers.
-    values : tuple of str
-        Some of its values, the most frequent first.
-    distinct : int
-        Number of distinct values in the sample.
-    low, high : float or None
-        The range of its numbers.
-    whole : bool
-        Whether its numbers are whole.
+    name, numeric : str, bool
+        Its name, and whether it contains numbers.
+    values, distinct : tuple of str, int
+        Some of its values, the most frequent first, and how many there are in the sample.
+    low, high, whole, decimal : float or None, float or None, bool, str
+        The range of its numbers, whether all are whole, and their decimal sign.
     unique : bool
         Whether no value occurs twice in the sample.
-    decimal : str
-        The decimal sign of its numbers.
     missing : int
         Number of missing values in the sample, or among all rows.
     wrong : str
@@ -334,15 +326,14 @@ class FileLook(Result):
         """Header and rows of the printed table."""
         header = ["column", "values", "distinct", "could be", "note"]
         rows = [
-            [c.name, c.range(), self._distinct(c), ", ".join(self.could_be(c)) or "-",
+            [c.name, c.range(), f"{c.distinct:,}", ", ".join(self.could_be(c)) or "-",
              "; ".join(self.notes(c))]
             for c in self.columns
         ]  # fmt: skip
+        for row, column in zip(rows, self.columns, strict=True):
+            if (self.rows or 0) > SAMPLE and column.distinct > 2 * MOST_GROUPS:
+                row[2] += " or more"
         return header, rows
-
-    def _distinct(self, column: Column) -> str:
-        is_sample = (self.rows or 0) > SAMPLE and column.distinct > 2 * MOST_GROUPS
-        return f"{column.distinct:,}{' or more' if is_sample else ''}"
 
     def summary(self) -> list[str]:
         """The next steps."""
@@ -416,22 +407,19 @@ def look(
     ('yes', {'decimal': ','})
     """
     check_path(path)
-    return _looked(path, None, FileReading(decimal, encoding, sheet), counted=True)
+    return preview(path, None, FileReading(decimal, encoding, sheet), counted=True)
 
 
 def preview(
-    path: str | Path, name: str | None = None, reading: FileReading | None = None
+    path: str | Path,
+    name: str | None = None,
+    reading: FileReading | None = None,
+    counted: bool = False,
 ) -> FileLook:
-    """Look at a sample of a file, without counting the rows.
+    """Look at a sample of a file, and count its rows if asked.
 
     ``name`` gives the ending of a file whose path has none.
     """
-    return _looked(path, name, reading, counted=False)
-
-
-def _looked(
-    path: str | Path, name: str | None, reading: FileReading | None, counted: bool
-) -> FileLook:
     with Source(path, name=name, reading=reading) as source:
         columns, samples = sampled(source)
         if not any(column.distinct or column.missing for column in columns):
@@ -472,9 +460,7 @@ def _text_column(name: str, texts: Sequence[str | None], asked: str | None) -> C
     written = text_numbers(present, asked or ".") if has_commas else None
     if written is not None and (written.fits_comma or (asked == "," and not written.odd)):
         numbers = [None if text is None else float(number_text(text, ",") or "") for text in texts]
-        shown = _column(name, "DOUBLE", numbers)
-        listed = _common(present)
-        return replace(shown, values=listed, decimal=",")
+        return replace(_column(name, "DOUBLE", numbers), values=_common(present), decimal=",")
     meaning = typed(texts)
     kinds = {type(value) for value in meaning.values()}
     kind = "DOUBLE" if kinds and kinds <= {int, float} else "VARCHAR"
@@ -523,13 +509,8 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
         finite = f"CASE WHEN isfinite({number}) THEN {number} END"
         # A rare value may be missing in the sample; many distinct ones are not worth the memory.
         distinct = f"count(DISTINCT {name})" if column.distinct <= 2 * MOST_GROUPS else "NULL"
-        asked += [
-            f"count({name})",
-            f"count({number})",
-            f"min({finite})",
-            f"max({finite})",
-            distinct,
-        ]
+        asked += [f"count({name})", f"count({number})", f"min({finite})", f"max({finite})"]
+        asked.append(distinct)
     query = f"SELECT count(*), {', '.join(asked)} FROM {source.reader}"
     ((rows, *counts),) = source.run(query).fetchall()
     counted = []
@@ -537,16 +518,9 @@ def _counted(source: Source, columns: Sequence[Column]) -> tuple[int, list[Colum
         present, numbers, low, high, distinct = counts[5 * index : 5 * index + 5]
         odd = present - numbers if column.numeric else 0
         wrong = f"{odd:,} values are not numbers" if odd else column.wrong
-        counted.append(
-            replace(
-                column,
-                missing=rows - present,
-                low=low,
-                high=high,
-                distinct=column.distinct if distinct is None else distinct,
-                wrong=wrong,
-            )
-        )
+        known = column.distinct if distinct is None else distinct
+        found = {"missing": rows - present, "low": low, "high": high, "distinct": known}
+        counted.append(replace(column, wrong=wrong, **found))
     return rows, counted
 
 

@@ -1,7 +1,8 @@
 """The two queries that a warehouse runs: a rule applied to a table, and the cells of a tally.
 
-The layout of a query is a list of lines, with one item per line.  A quoted name may contain a line
-break, and what follows it must not be indented, so the text of a query is never split.
+The cells come back to :func:`tally_from_cells`.  The layout of a query is a list of lines, with one
+item per line.  A quoted name may contain a line break, and what follows it must not be indented, so
+the text of a query is never split.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from isocost import __version__
 from isocost.checks import (
+    check_flag,
     check_names,
     check_numbers,
     check_single,
@@ -23,20 +28,25 @@ from isocost.checks import (
     short,
 )
 from isocost.coin import BITS, hex_bound
-from isocost.engines.arrays import has_named_label
 from isocost.engines.columns import (
     USUAL_WEIGHTS,
+    Array,
+    Problems,
     applied_columns,
+    as_objects,
+    checked_cells,
     missing_group_of,
     missing_id,
+    nothing_left,
     scale_of,
     written_column,
 )
 from isocost.engines.dialects import Dialect, dialect_named
-from isocost.errors import Problem, UsageError, setting
+from isocost.errors import DataError, IsocostError, Problem, UsageError, setting
 from isocost.grid import BINS, Grid
-from isocost.groups import Group, group_names, parts_of
+from isocost.groups import Group, as_group, group_names, is_null, parts_of, to_json
 from isocost.rules import Row, Rule, Segment, check_unknown
+from isocost.tallies import FORMAT, VERSION, Tally, read_fields
 
 Lines: TypeAlias = list[str]
 
@@ -132,13 +142,7 @@ def _branch(word: str, outcome: str | Case | Lines) -> Lines:
 
 
 def repaired_group(rule: Rule, group: Group, score: str, coin: str, dialect: Dialect) -> str | Case:
-    """The score of one group after the rule; ``score`` is known to lie in [0, 1].
-
-    Parameters
-    ----------
-    score, coin : str
-        SQL for the score, a double, and for the coin, 13 hexadecimal digits.
-    """
+    """The score of one group after the rule, given SQL for the score in [0, 1] and the coin."""
     segments = rule.segments(group)
     if len(segments) == 1 and (segments[0].lo, segments[0].hi) == (0.0, 1.0):
         return _outcome(segments[0], score, coin, dialect)
@@ -224,27 +228,20 @@ def to_sql(
         duckdb, postgres, bigquery, snowflake, spark, trino, redshift, mysql or clickhouse.
     table : str or sequence of str
         The table; dots separate database, schema and table, or they are passed as a sequence.
-    score, group, id : str (``group`` also a list of str)
-        The columns; by default those the rule was made from, then "score" and "group".  Ids are
-        whole numbers or texts; a rule with a coin needs them.
+    score, group, id, changed, handed_over, unknown, missing_group
+        As in :meth:`isocost.Rule.apply`.
     output : str, optional
         The column of repaired scores.  It replaces a column of this name that the query knows: one
         of ``columns``, or with "*" the score, group or id column.  By default ``repaired_`` and the
         name of the score column, which must then be a new column.
-    changed : str, optional
-        A boolean column to add: whether the score was changed.
-    handed_over : str, optional
-        A boolean column to add: whether the person is handed over, and so has no score.
-    unknown, missing_group
-        As in :meth:`isocost.Rule.apply`.
     columns : "*" or list of str
         The columns to keep.
 
     Notes
     -----
     A score that is null or outside [0, 1], a null id and an unknown group end the query with an
-    error, as they do elsewhere.  A group of the rule that is a text is
-    compared with the text of the column, so a column of whole numbers has the group "1".
+    error.  A group of the rule that is a text is compared with the text of the column, so a column
+    of whole numbers has the group "1".
 
     Examples
     --------
@@ -262,9 +259,8 @@ def to_sql(
     d = dialect_named(dialect)
     score, group, id = applied_columns(rule, score, group, id)
     names = group_names_of(group)
-    optional = ("id", "output", "changed", "handed_over")
     flags = {"changed": changed, "handed_over": handed_over}
-    check_names(score=score, id=id, output=output, **flags, optional=optional)
+    check_names(score=score, id=id, output=output, **flags, optional=("id", "output", *flags))
     if isinstance(columns, list | tuple):
         for name in columns:
             check_names(columns=name)
@@ -275,31 +271,72 @@ def to_sql(
     keys = _keys(rule, names, missing)
     if rule.needs_coin and id is None:
         raise missing_id()
-    id_column = f"t.{d.name_of(id)}" if rule.needs_coin and id is not None else None
-    number = d.as_double(f"t.{d.name_of(score)}")
     scale = scale_of(rule, None)
-    helpers = [(SCORE, scale.sql(number, d.literal))]
-    helpers += [(key.alias, d.comparable(f"t.{d.name_of(key.name)}", key.kind)) for key in keys]
-    if id_column is not None:
-        helpers.append((COIN, d.coin(rule.salt, id_column)))
-    tests = _Tests(rule, d, keys, missing, unknown)
-    # Ids of a floating type are recognized by the type, which the helpers do not keep.
-    is_float = d.float_id.format(id_column) if id_column and d.float_id else None
-    if is_float:
-        helpers.append((FLOAT_ID, is_float))
-    new = tests.case(id_column is not None, is_float is not None)
+    helpers = {SCORE: scale.sql(d.as_double(f"t.{d.name_of(score)}"), d.literal)}
+    helpers |= {key.alias: d.comparable(f"t.{d.name_of(key.name)}", key.kind) for key in keys}
+    if rule.needs_coin:
+        id_column = f"t.{d.name_of(id)}"
+        helpers[COIN] = d.coin(rule.salt, id_column)
+        if d.float_id is not None:
+            # Ids of a floating type are recognized by the type, which the helpers do not keep.
+            helpers[FLOAT_ID] = d.float_id.format(id_column)
+    prepared = [f"{text} AS {alias}" for alias, text in helpers.items()]
+    new = named(_checked_case(rule, d, keys, missing, unknown, helpers).lines(), NEW)
     inputs = [score, *names, *([] if id is None else [id])]
     # Case distinguishes names in some databases only.
     kept = inputs if columns == "*" else columns
     output = written_column(kept, score, output, scale, changed, handed_over, by_case=True)
     differs = f"{NEW} IS NULL OR {NEW} <> {SCORE}" if rule.defers else f"{NEW} <> {SCORE}"
-    listed = _Listed(
-        d, columns, inputs, output, [(changed, differs), (handed_over, f"{NEW} IS NULL")]
-    )
-    listed.check([alias for alias, _ in helpers])
-    head = _head(rule, id_column is not None, unknown)
-    body = _lateral if d.star == "lateral" else _stepwise
-    return "\n".join([head, *body(d.table_of(table), helpers, new, listed), ""])
+    tests = {changed: differs, handed_over: f"{NEW} IS NULL"}
+    added = {name: test for name, test in tests.items() if name is not None}
+    listed = [] if columns == "*" else list(columns)
+    named_columns = [*listed, *inputs, output, *added]
+    wrong = [name for name in named_columns if name.lower() in (*helpers, NEW)]
+    wrong += [name for name in listed if listed.count(name) > 1]
+    if wrong:
+        must = "must differ from each other and from the names the query uses itself"
+        step = "choose another name for that column"
+        raise UsageError(Problem("columns", must, repr(wrong[0]), step))
+    if columns == "*" and output in inputs and d.star not in ("EXCLUDE", "EXCEPT"):
+        must = "must be listed to replace one of them, because a star cannot leave one out here"
+        got = f"all columns, and the output {output!r}, for {d.name}"
+        step = f"list the columns with {setting('columns')}, or give the output another name"
+        raise UsageError(Problem("columns", must, got, step))
+    # The new column stands at its position or at the end.
+    prefix = "t." if d.star == "lateral" else ""
+    items = [
+        f"{NEW} AS {d.name_of(name)}" if name == output else f"{prefix}{d.name_of(name)}"
+        for name in (listed if output in listed else [*listed, output])
+    ]
+    items += [f"{test} AS {d.name_of(name)}" for name, test in added.items()]
+    source, head = f"FROM {d.table_of(table)} AS t", _head(rule, unknown)
+    if d.star == "lateral":
+        # With helpers beside the table, a star is the table's own.
+        query = [
+            *select([*(["t.*"] if columns == "*" else []), *items]),
+            source,
+            "CROSS JOIN LATERAL (",
+            *indented(select(prepared)),
+            ") AS isocost_prepared",
+            "CROSS JOIN LATERAL (",
+            *indented(select([new])),
+            ") AS isocost_repaired",
+        ]
+        return "\n".join([head, *query, ""])
+    # In named steps; a star leaves out the columns that the steps add.
+    steps = {
+        "isocost_prepared": [*select(["t.*", *prepared]), source],
+        "isocost_repaired": [*select(["*", new]), "FROM isocost_prepared"],
+    }
+    own = ", ".join([*helpers, NEW, *([d.name_of(output)] if output in inputs else [])])
+    if columns != "*":
+        last = [*select(items), "FROM isocost_repaired"]
+    elif d.star == "EXCLUDE last":
+        steps["isocost_named"] = [*select(["*", *items]), "FROM isocost_repaired"]
+        last = [f"SELECT * EXCLUDE ({own})", "FROM isocost_named"]
+    else:
+        last = [*select([f"* {d.star} ({own})", *items]), "FROM isocost_repaired"]
+    return "\n".join([head, *steps_of(steps), *last, ""])
 
 
 class _Key(NamedTuple):
@@ -333,171 +370,72 @@ def _keys(rule: Rule, names: Sequence[str], missing: Group | None) -> list[_Key]
     return keys
 
 
-@dataclass(frozen=True)
-class _Tests:
-    """The conditions of the CASE: what is wrong with a row, and which group it is in."""
+def _checked_case(
+    rule: Rule,
+    d: Dialect,
+    keys: Sequence[_Key],
+    missing: Group | None,
+    unknown: str,
+    helpers: Mapping[str, str],
+) -> Case:
+    """The score after the rule, or an error if something is wrong with the row."""
+    shown = d.as_text.format(SCORE)
+    range_test = f"{SCORE} IS NULL OR NOT ({SCORE} BETWEEN 0 AND 1)"
+    whens: list[tuple[str, str | Case]] = [(range_test, d.fail("score outside [0, 1]", shown))]
 
-    rule: Rule
-    dialect: Dialect
-    keys: Sequence[_Key]
-    missing: Group | None
-    unknown: str
+    def is_missing(key: _Key) -> str:
+        null, nan = f"{key.alias} IS NULL", d.is_nan if key.kind is float else None
+        return f"({null} OR {nan.format(key.alias)})" if nan else null
 
-    def case(self, coin: bool, typed: bool) -> Case:
-        """The score after the rule, or an error."""
-        d = self.dialect
-        shown = d.as_text.format(SCORE)
-        range_test = f"{SCORE} IS NULL OR NOT ({SCORE} BETWEEN 0 AND 1)"
-        whens: list[tuple[str, str | Case]] = [(range_test, d.fail("score outside [0, 1]", shown))]
-        if self.missing is None:
-            nulls = " OR ".join(self._is_missing(key) for key in self.keys)
-            whens.append((nulls, d.fail("null group, where the score is", shown)))
-        if coin:
-            what = (
-                "null or float id, where the score is" if typed else "null id, where the score is"
-            )
-            null = f"{COIN} IS NULL" + (f" OR {FLOAT_ID}" if typed else "")
-            whens.append((null, d.fail(what, shown)))
-        unchanged = []
-        for group in self.rule.groups:
-            if self.rule.segments(group):
-                repaired = repaired_group(self.rule, group, SCORE, COIN, d)
-                whens.append((self._is(group), repaired))
-            else:
-                unchanged.append(self._is(group))
-        if self.unknown == "keep":
-            return Case(tuple(whens), SCORE)
-        whens += [(condition, SCORE) for condition in unchanged]
-        return Case(tuple(whens), d.fail("group that the rule does not know", self._shown()))
-
-    def _is(self, group: Group) -> str:
+    def is_in(group: Group) -> str:
         tests = []
-        for key, part in zip(self.keys, parts_of(group), strict=True):
+        for key, part in zip(keys, parts_of(group), strict=True):
             fits = type(part) is key.kind or (key.kind is float and type(part) is int)
-            test = self.dialect.same(key.alias, part) if fits else ""
-            if self.missing is not None and part == self.missing:
-                null = self._is_missing(key)
-                test = f"({test} OR {null})" if test else null
+            test = d.same(key.alias, part) if fits else ""
+            if missing is not None and part == missing:
+                test = f"({test} OR {is_missing(key)})" if test else is_missing(key)
             tests.append(test)
         return " AND ".join(tests)
 
-    def _is_missing(self, key: _Key) -> str:
-        nan = self.dialect.is_nan if key.kind is float else None
-        null = f"{key.alias} IS NULL"
-        return f"({null} OR {nan.format(key.alias)})" if nan else null
-
-    def _shown(self) -> str:
-        d = self.dialect
-        texts = [d.as_text.format(key.alias) for key in self.keys]
-        shown = f"COALESCE({texts[0]}, 'null')" if len(texts) > 1 else texts[0]
-        for text in texts[1:]:
-            shown = d.joined.format(d.joined.format(shown, "', '"), f"COALESCE({text}, 'null')")
-        return shown
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """The columns of the result."""
-
-    dialect: Dialect
-    columns: Literal["*"] | Sequence[str]
-    inputs: Sequence[str]
-    output: str
-    flags: Sequence[tuple[str | None, str]]
-
-    def _added(self) -> list[tuple[str, str]]:
-        return [(name, test) for name, test in self.flags if name is not None]
-
-    def check(self, helpers: Sequence[str]) -> None:
-        """Raise for names that the query itself uses, or that would occur twice."""
-        listed = [] if self.columns == "*" else list(self.columns)
-        added = [name for name, _ in self._added()]
-        named = [*listed, *self.inputs, self.output, *added]
-        own = [name for name in named if name.lower() in (*helpers, NEW)]
-        twice = [name for name in listed if listed.count(name) > 1]
-        if own or twice:
-            rule = "must differ from each other and from the names the query uses itself"
-            step = "choose another name for that column"
-            raise UsageError(Problem("columns", rule, repr((own + twice)[0]), step))
-        replaces = self.columns == "*" and self.output in self.inputs
-        if replaces and self.dialect.star not in ("EXCLUDE", "EXCEPT"):
-            rule = "must be listed to replace one of them, because a star cannot leave one out here"
-            got = f"all columns, and the output {self.output!r}, for {self.dialect.name}"
-            keep = setting("columns")
-            step = f"list the columns with {keep}, or give the output another name"
-            raise UsageError(Problem("columns", rule, got, step))
-
-    def items(self, prefix: str) -> list[str]:
-        """The columns by name, with the new one at its position or at the end."""
-        d = self.dialect
-        new = f"{NEW} AS {d.name_of(self.output)}"
-        listed = [
-            new if name == self.output else f"{prefix}{d.name_of(name)}"
-            for name in (() if self.columns == "*" else self.columns)
-        ]
-        if self.columns == "*" or self.output not in self.columns:
-            listed.append(new)
-        listed += [f"{test} AS {d.name_of(name)}" for name, test in self._added()]
-        return listed
+    if missing is None:
+        nulls = " OR ".join(map(is_missing, keys))
+        whens.append((nulls, d.fail("null group, where the score is", shown)))
+    if COIN in helpers:
+        what, null = "null id, where the score is", f"{COIN} IS NULL"
+        if FLOAT_ID in helpers:
+            what, null = "null or float id, where the score is", f"{null} OR {FLOAT_ID}"
+        whens.append((null, d.fail(what, shown)))
+    changed = [group for group in rule.groups if rule.segments(group)]
+    whens += [(is_in(group), repaired_group(rule, group, SCORE, COIN, d)) for group in changed]
+    if unknown == "keep":
+        return Case(tuple(whens), SCORE)
+    whens += [(is_in(group), SCORE) for group in rule.groups if group not in changed]
+    first, *others = (d.as_text.format(key.alias) for key in keys)
+    shown = f"COALESCE({first}, 'null')" if others else first
+    for text in others:
+        shown = d.joined.format(d.joined.format(shown, "', '"), f"COALESCE({text}, 'null')")
+    return Case(tuple(whens), d.fail("group that the rule does not know", shown))
 
 
-def _lateral(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
-    """The query with its helpers beside the table, so that a star is the table's own."""
-    star = ["t.*"] if listed.columns == "*" else []
-    return [
-        *select([*star, *listed.items("t.")]),
-        f"FROM {table} AS t",
-        "CROSS JOIN LATERAL (",
-        *indented(select([f"{text} AS {alias}" for alias, text in helpers])),
-        ") AS isocost_prepared",
-        "CROSS JOIN LATERAL (",
-        *indented(select([named(new.lines(), NEW)])),
-        ") AS isocost_repaired",
-    ]
-
-
-def _stepwise(table: str, helpers: Sequence[tuple[str, str]], new: Case, listed: _Listed) -> Lines:
-    """The query in named steps; a star leaves out the columns that the steps add."""
-    d = listed.dialect
-    prepared = select(["t.*", *(f"{text} AS {alias}" for alias, text in helpers)])
-    repaired = select(["*", named(new.lines(), NEW)])
-    steps = {
-        "isocost_prepared": [*prepared, f"FROM {table} AS t"],
-        "isocost_repaired": [*repaired, "FROM isocost_prepared"],
-    }
-    left_out = [*(alias for alias, _ in helpers), NEW]
-    if listed.output in listed.inputs:
-        left_out.append(d.name_of(listed.output))
-    own = ", ".join(left_out)
-    if listed.columns != "*":
-        last = [*select(listed.items("")), "FROM isocost_repaired"]
-    elif d.star == "EXCLUDE last":
-        steps["isocost_named"] = [*select(["*", *listed.items("")]), "FROM isocost_repaired"]
-        last = [f"SELECT * EXCLUDE ({own})", "FROM isocost_named"]
-    else:
-        last = [*select([f"* {d.star} ({own})", *listed.items("")]), "FROM isocost_repaired"]
-    return [*steps_of(steps), *last]
-
-
-def _head(rule: Rule, coin: bool, unknown: str) -> str:
+def _head(rule: Rule, unknown: str) -> str:
+    """The comments above the query of a rule."""
     cost = "" if rule.cost is None else f", cost {rule.cost}"
-    touched = [group for group in rule.groups if rule.segments(group)]
     names = dict(zip(rule.groups, group_names(rule.groups), strict=True))
-    unchanged = ", ".join(names[group] for group in rule.groups if group not in touched)
-    changed = ", ".join(names[group] for group in touched)
+    changed = ", ".join(names[group] for group in rule.groups if rule.segments(group))
+    unchanged = ", ".join(names[group] for group in rule.groups if not rule.segments(group))
     lines = [f"Scores after a rule made by {rule.method}{cost}; isocost {__version__}."]
     lines += [f"Note: {note}" for note in rule.notes]
     lines.append(f"Changed: {changed or 'nobody'}.  Unchanged: {unchanged or 'nobody'}.")
     if rule.defers:
         lines.append("NULL: this person is handed over, and somebody else decides.")
-    if coin:
+    if rule.needs_coin:
         lines.append(
             f"The coin is the first 13 hexadecimal digits of md5('{rule.salt}:' || id), so the "
             "same person has the same coin everywhere; 'g' is above every digit."
         )
     ending = " and an unknown group end" if unknown == "error" else " end"
     lines.append(f"A bad score, a null id or group{ending} the query.")
-    return "\n".join(comment(line) for line in lines)
+    return "\n".join(map(comment, lines))
 
 
 _ZEROS = ("0", "false", "0.0", "0.0E0")
@@ -556,26 +494,91 @@ def tally_sql(
     d = dialect_named(dialect)
     grid = Grid(bins, check_numbers("edges", edges))
     check_names(score=score, label=label, weight=weight, optional=("weight",))
-    groups = group_names_of(group)
+    groups, positive = group_names_of(group), _plain(positive)
     made_with = {
         "bins": grid.bins,
         "edges": list(grid.edges),
         "columns": {"score": score, "label": label, "weight": weight, "group": groups},
-        "positive": _plain(positive),
+        "positive": positive,
     }
-    query = _Query(d, grid, groups, weight is not None, positive)
-    steps = {
-        "isocost_picked": query.picked(d.table_of(table), score, label, weight),
-        "isocost_placed": query.placed(),
+    # The columns as the types they are counted in.
+    keys, y = [f"group_{i + 1}" for i in range(len(groups))], f"t.{d.name_of(label)}"
+    by_bytes = [] if d.group_key is None else [f"{key}_bytes" for key in keys]
+    columns = [f"t.{d.name_of(name)}" for name in groups]
+    picked: list[str | Lines] = [f"{c} AS {key}" for c, key in zip(columns, keys, strict=True)]
+    picked += [
+        f"{str(d.group_key).format(column)} AS {key}"
+        for column, key in zip(columns, by_bytes, strict=False)
+    ]
+    picked.append(f"{d.as_double(f't.{d.name_of(score)}')} AS h")
+    picked.append(named(_label(d, y, positive).lines(), "label"))
+    if weight is not None:
+        picked.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
+    if has_named_label(positive):
+        picked.append(f"{d.as_text.format(y)} AS label_text")
+
+    # The cell of each row, and the numbers to add where they are valid.
+    def bad(column: str) -> list[tuple[str, str]]:
+        null = f"{column} IS NULL"
+        null = null if d.is_nan is None else f"{null} OR {d.is_nan.format(column)}"
+        return [(null, "-1"), (f"ABS({column}) > {d.number(1.7976931348623157e308)}", "-2")]
+
+    first, *others = bin_of("h", grid, d)
+    terms = [first, *(f"    + {term}" for term in others)] if others else first
+    bin_case = Case((*bad("h"), ("h < 0 OR h > 1", "-3")), terms)
+    placed: list[str | Lines] = [*keys, *by_bytes, "label", named(bin_case.lines(), "bin")]
+    placed.append("CASE WHEN h BETWEEN 0 AND 1 THEN h END AS score")
+    by = [*(by_bytes or keys), "label", "bin"]
+    if weight is not None:
+        low, high = (d.number(end) for end in USUAL_WEIGHTS)
+        usual = f"weight BETWEEN {low} AND {high}"
+        signs = ("weight = 0", "-3"), ("weight < 0", "-4"), (f"NOT ({usual})", "-5")
+        placed.append(named(Case((*bad("weight"), *signs), "0").lines(), "weight_problem"))
+        placed.append(f"CASE WHEN {usual} THEN weight END AS good_weight")
+        by.append("weight_problem")
+    if has_named_label(positive):
+        placed.append("label_text")
+
+    # The sums of each cell.
+    terms_of = {
+        "made_with": d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False)),
+        # Grouped by bytes, letters that are equal under a collation stay apart.
+        **{key: f"ANY_VALUE({key})" for key in keys if by_bytes},
+        "n": "COUNT(*)",
+        "least_label": "MIN(label_text)",
+        "most_label": "MAX(label_text)",
     }
+    for name, (product, least) in _products(weight is not None).items():
+        if least and d.underflow_fails:
+            product = f"CASE WHEN score > {d.number(least)} THEN {product} ELSE 0 END"
+        terms_of[name] = f"SUM({product})"
+    counted = [f"{terms_of[n]} AS {n}" if n in terms_of else n for n in cell_columns(made_with)]
     head = [
         f"Cells of a tally: rows per group, label and score bin; isocost {__version__}.",
         "Give the rows to isocost.tally_from_cells. Negative labels, bins and weight problems "
         "count rows that cannot be used.",
     ]
-    written = d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False))
-    body = [*steps_of(steps), *query.counted(written)]
-    return "\n".join([*(comment(line) for line in head), *body, ""])
+    steps = {
+        "isocost_picked": [*select(picked), f"FROM {d.table_of(table)} AS t"],
+        "isocost_placed": [*select(placed), "FROM isocost_picked"],
+    }
+    body = [*steps_of(steps), *select(counted), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
+    return "\n".join([*map(comment, head), *body, ""])
+
+
+def _label(d: Dialect, y: str, positive: Any) -> Case:
+    """The label as 0 and 1; -1 for null, -2 for anything else."""
+    text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
+    if positive is not None:
+        same = d.same(d.comparable(y, type(positive)), positive)
+        # A text may be "nan"; a number that is NaN has no label.
+        is_number = not isinstance(positive, str | bool)
+        null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if is_number else "")
+        return Case(((null, "-1"), (same, "1")), "0")
+    zero, one = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES))
+    null = f"{y} IS NULL OR {text} IN ({nan})"
+    whens = (null, "-1"), (f"{text} IN ({zero})", "0"), (f"{text} IN ({one})", "1")
+    return Case(whens, "-2")
 
 
 def _plain(positive: Any) -> Any:
@@ -589,141 +592,193 @@ def _plain(positive: Any) -> Any:
     raise UsageError(Problem("positive", "must be a single value", short(positive), step))
 
 
-class _Query:
-    """The three steps: pick the columns, place each row in its cell, count."""
-
-    def __init__(
-        self, d: Dialect, grid: Grid, groups: Sequence[str], weighted: bool, positive: Any
-    ) -> None:
-        self.d = d
-        self.grid = grid
-        self.names = list(groups)
-        self.keys = [f"group_{i + 1}" for i in range(len(groups))]
-        self.weighted = weighted
-        self.positive = _plain(positive)
-        self.named = has_named_label(self.positive)
-
-    def picked(self, table: str, score: str, label: str, weight: str | None) -> Lines:
-        """The columns as the types they are counted in."""
-        d = self.d
-        columns = [f"t.{d.name_of(name)}" for name in self.names]
-        items: list[str | Lines] = [
-            f"{column} AS {key}" for column, key in zip(columns, self.keys, strict=True)
-        ]
-        if d.group_key is not None:
-            items += [
-                f"{d.group_key.format(column)} AS {key}_bytes"
-                for column, key in zip(columns, self.keys, strict=True)
-            ]
-        y = f"t.{d.name_of(label)}"
-        items.append(f"{d.as_double(f't.{d.name_of(score)}')} AS h")
-        items.append(named(self._label(y).lines(), "label"))
-        if weight is not None:
-            items.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
-        if self.named:
-            items.append(f"{d.as_text.format(y)} AS label_text")
-        return [*select(items), f"FROM {table} AS t"]
-
-    def _label(self, y: str) -> Case:
-        d = self.d
-        text, nan = d.as_text.format(y), ", ".join(map(d.text, _NANS))
-        if self.positive is not None:
-            same = d.same(d.comparable(y, type(self.positive)), self.positive)
-            # A text may be "nan"; a number that is NaN has no label.
-            number = not isinstance(self.positive, str | bool)
-            null = f"{y} IS NULL" + (f" OR {text} IN ({nan})" if number else "")
-            return Case(((null, "-1"), (same, "1")), "0")
-        zero, one = (", ".join(map(d.text, texts)) for texts in (_ZEROS, _ONES))
-        return Case(
-            (
-                (f"{y} IS NULL OR {text} IN ({nan})", "-1"),
-                (f"{text} IN ({zero})", "0"),
-                (f"{text} IN ({one})", "1"),
-            ),
-            "-2",
-        )
-
-    def placed(self) -> Lines:
-        """The cell of each row, and the numbers to add where they are valid."""
-        nan, infinite = self._is_nan("h"), self._is_infinite("h")
-        first, *others = bin_of("h", self.grid, self.d)
-        terms = [first, *(f"    + {term}" for term in others)] if others else first
-        bin_case = Case(((nan, "-1"), (infinite, "-2"), ("h < 0 OR h > 1", "-3")), terms)
-        keys = list(self.keys)
-        if self.d.group_key is not None:
-            keys += [f"{key}_bytes" for key in self.keys]
-        items: list[str | Lines] = [
-            *keys,
-            "label",
-            named(bin_case.lines(), "bin"),
-            "CASE WHEN h BETWEEN 0 AND 1 THEN h END AS score",
-        ]
-        if self.weighted:
-            low, high = (self.d.number(end) for end in USUAL_WEIGHTS)
-            usual = f"weight BETWEEN {low} AND {high}"
-            status = Case(
-                (
-                    (self._is_nan("weight"), "-1"),
-                    (self._is_infinite("weight"), "-2"),
-                    ("weight = 0", "-3"),
-                    ("weight < 0", "-4"),
-                    (f"NOT ({usual})", "-5"),
-                ),
-                "0",
-            )
-            items += [
-                named(status.lines(), "weight_problem"),
-                f"CASE WHEN {usual} THEN weight END AS good_weight",
-            ]
-        if self.named:
-            items.append("label_text")
-        return [*select(items), "FROM isocost_picked"]
-
-    def _is_nan(self, column: str) -> str:
-        test = f"{column} IS NULL"
-        return test if self.d.is_nan is None else f"{test} OR {self.d.is_nan.format(column)}"
-
-    def _is_infinite(self, column: str) -> str:
-        return f"ABS({column}) > {self.d.number(1.7976931348623157e308)}"
-
-    def counted(self, made_with: str) -> Lines:
-        """The sums of each cell."""
-        by = [*self.keys, "label", "bin"]
-        by += ["weight_problem"] if self.weighted else []
-        items = [f"{made_with} AS made_with", *by, "COUNT(*) AS n"]
-        if self.weighted:
-            w = "good_weight"
-            items += [f"SUM({w}) AS w", f"SUM({w} * {w}) AS w2"]
-            items += [self._sum(f"{w} * score", 1e-200, "wh")]
-            items += [self._sum(f"{w} * score * score", 1e-100, "wh2")]
-        else:
-            items += ["SUM(score) AS wh", self._sum("score * score", 1e-160, "wh2")]
-        if self.named:
-            items += ["MIN(label_text) AS least_label", "MAX(label_text) AS most_label"]
-        if self.d.group_key is not None:
-            # The keys are bytes here: letters that are equal under a collation stay apart.
-            items = [f"ANY_VALUE({i}) AS {i}" if i in self.keys else i for i in items]
-            by = [f"{key}_bytes" if key in self.keys else key for key in by]
-        return [*select(items), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
-
-    def _sum(self, product: str, least: float, name: str) -> str:
-        """The sum of a product; 0 for scores so small that multiplying them is an error."""
-        if self.d.underflow_fails:
-            product = f"CASE WHEN score > {self.d.number(least)} THEN {product} ELSE 0 END"
-        return f"SUM({product}) AS {name}"
+def _products(weighted: bool) -> dict[str, tuple[str, float]]:
+    """The sums of a cell: what is added up, and the score below which the product may underflow."""
+    if not weighted:
+        return {"wh": ("score", 0.0), "wh2": ("score * score", 1e-160)}
+    w = "good_weight"
+    squares = {"w": (w, 0.0), "w2": (f"{w} * {w}", 0.0)}
+    return squares | {"wh": (f"{w} * score", 1e-200), "wh2": (f"{w} * score * score", 1e-100)}
 
 
-def dbt_macro(name: str, dialect: str, query: Callable[[str], str]) -> str:
-    """The text of a macro that dbt expands to a query.
+def has_named_label(positive: Any) -> bool:
+    """True if labels must be checked for a third value, which booleans do not have."""
+    return positive is not None and not isinstance(positive, bool)
+
+
+def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
+    """The columns that the query returns, in order."""
+    names = made_with["columns"]
+    weighted = names["weight"] is not None
+    keys = [f"group_{i + 1}" for i in range(len(names["group"]))]
+    seen = ["least_label", "most_label"] if has_named_label(made_with["positive"]) else []
+    status = ["weight_problem"] if weighted else []
+    return ["made_with", *keys, "label", "bin", *status, "n", *_products(weighted), *seen]
+
+
+_KEYS = {
+    "label": "y",
+    "bin": "b",
+    "weight_problem": "v",
+    "least_label": "least_l",
+    "most_label": "most_l",
+}
+"""The names that :func:`checked_cells` has for columns of the query."""
+
+
+def tally_from_cells(
+    cells: Any, *, missing_group: Group | None = None, drop_missing: bool = False
+) -> Tally:
+    """The tally of the cells that :func:`isocost.tally_sql` had a warehouse count.
 
     Parameters
     ----------
-    name : str
-        The macro's name; ``{{ name(ref('scores')) }}`` is then the query.
-    dialect : str
-        That of the query.
-    query : callable
-        Gives the query for the name of a table.
+    cells : list of rows, dict of columns, or any eager frame that narwhals knows
+        What the query returned; a row is a tuple or a mapping.  The rows of several runs of the
+        same query may be put together.
+    missing_group : optional
+        The group of rows whose group is null; without it they are an error.
+    drop_missing : bool
+        True to leave out rows without a score, label, group or weight, as in :func:`isocost.tally`.
+
+    Returns
+    -------
+    Tally
+
+    Notes
+    -----
+    The errors are those of :func:`isocost.tally`.  Bins, edges and the names of the columns come
+    back with the rows, so they need not be passed again.
+    """
+    columns = _columns_of(cells)
+    made_with = _made_with(columns)
+    names: dict[str, Any] = made_with["columns"]
+    needed = cell_columns(made_with)[1:]
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise _foreign(f"no column {missing[0]!r}")
+    found: dict[str, Array] = {}
+    for name in needed:
+        is_whole = name in ("label", "bin", "weight_problem", "n")
+        key = f"g{int(name[6:]) - 1}" if name.startswith("group_") else _KEYS.get(name, name)
+        found[key] = _whole(columns[name], name) if is_whole else as_objects(columns[name])
+    problems = Problems({k: v for k, v in names.items() if isinstance(v, str)}, can_drop=True)
+    problems.names["group"] = ", ".join(names["group"])
+    ways: dict[str, Any] = {
+        "missing_group": None if missing_group is None else as_group(missing_group),
+        "drop_missing": check_flag("drop_missing", drop_missing),
+    }
+    codes, groups = checked_cells(found, names, problems, positive=made_with["positive"], **ways)
+    if not len(codes):
+        raise nothing_left(problems.dropped, problems.missing)
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "bins": made_with["bins"],
+        "edges": made_with["edges"],
+        "reading": problems.reading(names, made_with["positive"], **ways).to_dict(),
+        "groups": [to_json(group) for group in groups],
+        "cells": {"group": codes, "label": found["y"], "bin": found["b"], "n": found["n"]},
+    }
+    for name in _products(names["weight"] is not None):
+        try:
+            content["cells"][name] = found[name].astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise _foreign(f"a value of {name} that is not a number") from error
+    try:
+        return Tally.build(**read_fields(content, repeated=True))
+    except IsocostError as error:
+        raise _foreign(error.problems[0].got) from error
+
+
+def _foreign(got: str) -> DataError:
+    rule = "must be what the query of tally_sql returns"
+    step = "run the query as it is, and pass all its rows and columns"
+    return DataError(Problem("cells", rule, got, step))
+
+
+def _columns_of(cells: Any) -> dict[str, list[Any]]:
+    """The columns of rows, of a dict or of a frame, by their names in lower case."""
+    if isinstance(cells, Mapping):
+        columns = {str(name): list(values) for name, values in cells.items()}
+    elif isinstance(cells, list | tuple):
+        columns = _from_rows(list(cells))
+    else:
+        import narwhals as nw
+
+        try:
+            frame = nw.from_native(cells, eager_only=True)
+        except TypeError as error:
+            kind = f"an object of type {type(cells).__name__}"
+            raise _foreign(f"{kind}, which is neither rows nor an eager frame") from error
+        columns = {name: frame[name].to_list() for name in frame.columns}
+    if not columns or not all(columns.values()):
+        step = "check the table of the query"
+        raise DataError(Problem("cells", "must have at least one row", "0 rows", step))
+    return {name.lower(): [_value(v) for v in values] for name, values in columns.items()}
+
+
+def _from_rows(rows: list[Any]) -> dict[str, list[Any]]:
+    if not rows:
+        return {}
+    # A row of BigQuery or Spark has keys, and is not a mapping.
+    if isinstance(rows[0], Mapping) or (
+        hasattr(rows[0], "keys") and not isinstance(rows[0], tuple)
+    ):
+        return {str(name): [row[name] for row in rows] for name in rows[0].keys()}  # noqa: SIM118
+    wrong = [row for row in rows if not hasattr(row, "__getitem__") or not hasattr(row, "__len__")]
+    if wrong or not len(rows[0]):
+        raise _foreign(f"{short(wrong[0]) if wrong else 'nothing'} as a row")
+    order = cell_columns(_made_with({"made_with": [row[0] for row in rows if len(row)]}))
+    if any(len(row) != len(order) for row in rows):
+        raise _foreign(f"rows that have not {len(order)} values: {', '.join(order)}")
+    return {name: [row[i] for row in rows] for i, name in enumerate(order)}
+
+
+def _value(value: Any) -> Any:
+    """A value of any driver as a plain Python value."""
+    if is_null(value):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """The settings of the query, according to the rows; they are checked, not trusted."""
+    texts = set(columns.get("made_with", ()))
+    if len(texts) != 1:
+        got = "no column 'made_with'" if not texts else "rows of queries that differ"
+        raise _foreign(got)
+    try:
+        content = json.loads(texts.pop())
+        names = content["columns"]
+        plain = [names["score"], names["label"], *names["group"], names["weight"] or ""]
+        good = names["group"] and all(isinstance(name, str) for name in plain)
+        good = good and isinstance(content["bins"], int) and isinstance(content["edges"], list)
+    except (TypeError, ValueError, KeyError) as error:
+        raise _foreign("a column 'made_with' that is not ours") from error
+    if not good or "positive" not in content:
+        raise _foreign("a column 'made_with' that is not ours")
+    return dict(content)
+
+
+def _whole(values: list[Any], name: str) -> Array:
+    try:
+        array = np.array([int(value) for value in values], dtype=np.int64)
+        if [float(value) for value in values] == array.tolist():
+            return array
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _foreign(f"a value of {name} that is not a whole number")
+
+
+def dbt_macro(name: str, dialect: str, query: Callable[[str], str]) -> str:
+    """The text of a macro, ``{{ name(ref('scores')) }}``, that dbt expands to a query.
+
+    ``query`` gives the query for the name of a table.
 
     Examples
     --------
@@ -741,17 +796,8 @@ def dbt_macro(name: str, dialect: str, query: Callable[[str], str]) -> str:
     table, other = "isocost relation", query("isocost other")
     while (quoted := dialect_named(dialect).table_of([table])) in other:
         table += " "
-    pieces = [_literal(piece) for piece in query(table).rstrip("\n").split(quoted)]
+    # Jinja must find nothing to expand in the query itself.
+    pieces = query(table).rstrip("\n").split(quoted)
+    pieces = [re.sub(r"\{(?=[{%#])", "{{ '{' }}", piece) for piece in pieces]
     body = "{{ relation }}".join(pieces)
     return f"{{% macro {name}(relation) -%}}\n{body}\n{{%- endmacro %}}\n"
-
-
-def _literal(text: str) -> str:
-    """A text in which Jinja finds nothing to expand.
-
-    Examples
-    --------
-    >>> _literal("a group '{{ x }}'")
-    "a group '{{ '{' }}{ x }}'"
-    """
-    return re.sub(r"\{(?=[{%#])", "{{ '{' }}", text)

@@ -1,7 +1,5 @@
 """Every eager frame gives the tally that the arrays give, and gets its own kind back."""
 
-import re
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -75,47 +73,6 @@ def test_apply_gives_the_same_coins_and_the_same_kind(make, who):
         assert out.index.equals(frame.index)
 
 
-def with_nulls(kind):
-    columns = {
-        "score": [0.2, None, 0.4, 0.9],
-        "label": [0, 1, None, 1],
-        "group": ["a", None, "b", "b"],
-        "id": [1, None, 2, 3],
-    }
-    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[kind](columns)
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_nulls_are_counted_on_each(kind):
-    frame = with_nulls(kind)
-    with pytest.raises(ic.DataError) as error:
-        ic.tally(frame)
-    text = str(error.value)
-    assert "3 problems" in text
-    assert text.count("1 null") == 3
-    rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.3, 0.5),), method="test")
-    with pytest.raises(ic.DataError, match="score: must be a number"):
-        rule.apply(frame, id="id")
-
-
-def test_missing_column_lists_those_there_are():
-    with pytest.raises(ic.UsageError, match='did you mean group="group"'):
-        ic.tally(pd.DataFrame({"score": [0.1], "label": [1], "group": ["a"]}), group="grupo")
-
-
-def test_text_scores_are_refused():
-    with pytest.raises(ic.DataError, match="1 not a number"):
-        ic.tally(pl.DataFrame({"score": ["high"], "label": [1], "group": ["a"]}))
-
-
-def test_labels_with_nulls_and_a_positive_name():
-    for dtype in ("string", "string[pyarrow]", object):
-        label = pd.Series(["n", "y", pd.NA, "y"], dtype=dtype)
-        frame = pd.DataFrame({"score": [0.1] * 4, "label": label, "group": list("aabb")})
-        with pytest.raises(ic.DataError, match="1 null or NaN"):
-            ic.tally(frame, positive="y")
-
-
 def test_dictionaries_with_values_that_no_row_has():
     codes = pa.array([0, 1, 0, 1, None], pa.int32())
     column = pa.DictionaryArray.from_arrays(codes, pa.array(["x", "y", "Martian"]))
@@ -148,12 +105,6 @@ def test_groups_that_are_all_null_or_null_and_nan():
     assert ic.tally(frame, missing_group=-1.0).groups == (-1.0, 1.0)
 
 
-def test_columns_with_the_same_name():
-    frame = pd.DataFrame([[0.1, 0, "a", "b"]], columns=["score", "label", "group", "group"])
-    with pytest.raises(ic.UsageError, match="data: must have columns with different names"):
-        ic.tally(frame)
-
-
 @pytest.mark.parametrize("kind", [pl.DataFrame, pa.table])
 @pytest.mark.parametrize("late", ["new", None, "a"])
 @pytest.mark.parametrize("few", [1, 40])
@@ -168,15 +119,6 @@ def test_texts_whose_values_the_first_rows_may_not_have(kind, late, few):
     assert ("?" if late is None else late) in found.groups
 
 
-def test_lists_are_no_groups():
-    table = pa.table({"score": [0.1, 0.2], "label": [0, 1], "group": [["a"], ["b"]]})
-    frames = [table, pl.from_arrow(table), pl.from_arrow(table).lazy()]
-    frames += [table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype)]
-    for frame in frames:
-        with pytest.raises(ic.DataError, match="group: values must be text, numbers or booleans"):
-            ic.tally(frame)
-
-
 def test_decimals_are_the_nearest_doubles():
     table = pa.table(
         {
@@ -188,19 +130,6 @@ def test_decimals_are_the_nearest_doubles():
     rule = ic.Rule(groups=("b",), rows=(), method="test")
     for frame in (table, pl.from_arrow(table), table.to_pandas(types_mapper=pd.ArrowDtype)):
         assert list(rule.apply(frame, output="new", id="id")["new"].to_numpy()) == [0.7, 0.3]
-
-
-def test_hard_decisions_are_scores_in_files_too(tmp_path):
-    data = pa.table({"score": [True, False], "label": [1, 0], "group": ["a", "b"]})
-    data.to_pandas().to_parquet(tmp_path / "d.parquet")
-    # In a CSV a decision is 0 or 1: True is a word.
-    data.to_pandas().astype({"score": int}).to_csv(tmp_path / "d.csv", index=False)
-    for name in ("d.csv", "d.parquet"):
-        assert ic.tally(tmp_path / name) == ic.tally(data)
-    rule = ic.Rule(groups=("a", "b"), rows=(Row("a", 0.0, 1.0, "set", 0.5, 1.0),), method="test")
-    for name in ("d.csv", "d.parquet"):
-        ic.apply_file(rule, tmp_path / name, tmp_path / "out.csv", force=True)
-        assert pd.read_csv(tmp_path / "out.csv")["repaired_score"].tolist() == [0.5, 0.0]
 
 
 def twice(kind):
@@ -318,47 +247,6 @@ def test_pandas_on_spark_goes_through_spark(arrow_people):
     given.to_spark = lambda: frame
     assert ic.tally(given) == ic.tally(frame)
     assert ic.audit(given, confidence=None).tally.n == len(frame)
-
-
-@pytest.mark.parametrize("kind", ["arrays", "pandas", "polars", "lazy", "file"])
-@pytest.mark.parametrize(
-    ("labels", "step"),
-    [
-        (("no", "yes"), 'next: name the positive label: positive="yes"'),
-        ((-1, 1), "name the positive label: positive=1"),
-        ((1, 2), "say with positive= whether 1 or 2 is the positive label"),
-        (("bad", "good"), "say with positive= whether 'bad' or 'good' is the positive label"),
-        (("low", "middle", "high"), "positive= if the column has two other values"),
-    ],
-)
-def test_labels_in_words_are_answered_with_these_words(tmp_path, kind, labels, step):
-    rows = pl.DataFrame({"score": [0.2, 0.4, 0.7] * 2, "group": ["a", "b"] * 3})
-    rows = rows.with_columns(label=pl.Series([labels[i % len(labels)] for i in range(6)]))
-    rows.write_csv(tmp_path / "data.csv")
-    data = {
-        "arrays": rows.to_dict(as_series=False),
-        "pandas": rows.to_pandas(),
-        "polars": rows,
-        "lazy": rows.lazy(),
-        "file": tmp_path / "data.csv",
-    }
-    with pytest.raises(ic.DataError, match=re.escape(step)):
-        ic.tally(data[kind])
-
-
-@pytest.mark.parametrize("kind", [dict, pl.LazyFrame])
-@pytest.mark.parametrize(
-    ("labels", "step"),
-    [
-        (("no", None, "yes"), r'a label \(drop_missing=True drops them\); .*: positive="yes"'),
-        ((0, 1, 2), "next: drop rows without a label; .* if the column has two other values"),
-        ((0.0, None, 1.0), r"a label \(drop_missing=True .*\); .* if the column has two other"),
-    ],
-)
-def test_labels_that_are_missing_or_more_than_two(kind, labels, step):
-    rows = {"score": [0.2, 0.4, 0.7] * 2, "group": ["a", "b"] * 3, "label": labels * 2}
-    with pytest.raises(ic.DataError, match=step):
-        ic.tally(kind(rows))
 
 
 @pytest.mark.parametrize(
