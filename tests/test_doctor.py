@@ -58,7 +58,7 @@ def test_a_missing_extra_has_its_pip_line(run, monkeypatch):
         'numpy>=2.0; extra == "plot"',
         "no-such-package[x]>=3; extra == 'report'",
         'isocost[report]; extra == "serve"',
-        'numpy>=1000; extra == "train"',
+        'numpy>=1000; extra == "dask"',
         'numpy; extra == "dev"',
     )
     code, out = run("--json")
@@ -68,12 +68,12 @@ def test_a_missing_extra_has_its_pip_line(run, monkeypatch):
         "plot": [],
         "report": ["no-such-package"],
         "serve": ["no-such-package"],
-        "train": ["numpy"],
+        "dask": ["numpy"],
     }
     assert found["report"]["install"] == 'pip install "isocost[report]"'
     code, out = run()
     assert code == 0
-    assert 'To add what is missing: pip install "isocost[report,serve,train]"' in out
+    assert 'To add what is missing: pip install "isocost[report,serve,dask]"' in out
 
 
 @pytest.mark.parametrize(
