@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from isocost.checks import as_number, check_amount, check_flag, check_whole, check_word, short
@@ -35,11 +36,8 @@ from isocost.learn.inputs import (
 )
 from isocost.typing import Floats, Ints
 
-KINDS = {"both": ("fpr", "fnr"), "fpr": ("fpr",), "fnr": ("fnr",)}
-"""The rates that each constraint bounds."""
-
-LABELS = {"fpr": 0, "fnr": 1}
-"""The label of the people a rate is about."""
+KINDS = {"both": {"fpr": 0, "fnr": 1}, "fpr": {"fpr": 0}, "fnr": {"fnr": 1}}
+"""The rates that each constraint bounds, and the label of the people a rate is about."""
 
 TEMPERATURES = (0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625)
 """Widths of the sigmoid in units of the decision function, from smooth to sharp."""
@@ -53,28 +51,19 @@ NEARLY_NOBODY = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The loss of linear models, and the rates that a constraint bounds.
-
-    Attributes
-    ----------
-    x : array of shape (rows, coefficients)
-        Features, centred and scaled; a last column of ones is the intercept.
-    label, weight : array
-        Labels 0 and 1, and weights that add up to 1.
-    ridge : array
-        The penalty of each squared coefficient.
-    means : sparse array of shape (rates, rows)
-        Averages over the people of a group and label.
-    kind : array of shape (rates, kinds)
-        1 where a rate is of a kind: FPR or FNR.
-    """
+    """The loss of linear models, and the rates that a constraint bounds."""
 
     x: Floats
+    """Features, scaled; a last column of ones is the intercept."""
     label: Ints
     weight: Floats
+    """Weights that add up to 1."""
     ridge: Floats
+    """The penalty of each squared coefficient."""
     means: Any
+    """A sparse array of shape (rates, rows): averages over the people of a group and label."""
     kind: Floats
+    """An array of shape (rates, kinds): 1 where a rate is of a kind, FPR or FNR."""
 
     def objective(self, w: Floats) -> tuple[float, Floats]:
         """The mean logistic loss with the penalty, and its gradient."""
@@ -294,13 +283,12 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         self.pos_label_, label = positive_labels(self.classes_, codes, self.pos_label)
         used = weight > 0
         X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]
-        center, scale = _center_and_scale(X, weight, self.fit_intercept)
-        ridge = 1.0 / (C * weight.sum() * scale**2)
-        x = (X - center) / scale
+        scaler = StandardScaler(with_mean=self.fit_intercept).fit(X, sample_weight=weight)
+        x, ridge = scaler.transform(X), 1.0 / (C * weight.sum() * scaler.scale_**2)
         if self.fit_intercept:
             x, ridge = np.column_stack([x, np.ones(len(x))]), np.append(ridge, 0.0)
         kinds = KINDS[self.constraint]
-        means, kind = _averages(groups, label, weight, kinds)
+        means, kind = _averages(groups, label, weight, list(kinds.values()))
         training = Training(x, label, weight / weight.sum(), ridge, means, kind)
         w = self._search(training, bound, max_iter)
         smoothed = training.differences(training.rates(w, self.temperature_ or TEMPERATURES[0])[0])
@@ -308,8 +296,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
             name: {"hard": float(one), "smoothed": float(two)}
             for name, one, two in zip(kinds, training.hard(w), smoothed, strict=True)
         }
-        coef = w[: X.shape[1]] / scale
-        intercept = w[-1] - coef @ center if self.fit_intercept else 0.0
+        coef = w[: X.shape[1]] / scaler.scale_
+        intercept = w[-1] - coef @ scaler.mean_ if self.fit_intercept else 0.0
         # Coefficients are those of the last class.
         sign = 1.0 if self.classes_[1] == self.pos_label_ else -1.0
         self.coef_, self.intercept_ = sign * coef[np.newaxis], sign * np.array([intercept])
@@ -365,20 +353,8 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         return tags
 
 
-def _center_and_scale(X: Floats, weight: Floats, intercept: bool) -> tuple[Floats, Floats]:
-    """Centre and width of the features: no centre without an intercept, width 1 of constants."""
-    mean = np.average(X, axis=0, weights=weight)
-    center = mean if intercept else np.zeros(X.shape[1])
-    scale = np.sqrt(np.average((X - center) ** 2, axis=0, weights=weight))
-    # The width of a constant feature is a rounding error.
-    flat = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
-    return center, np.where(flat, 1.0, scale)
-
-
-def _averages(
-    groups: Groups, label: Ints, weight: Floats, kinds: tuple[str, ...]
-) -> tuple[Any, Floats]:
-    """Averages over the people of each kind and group, and the kind of each average.
+def _averages(groups: Groups, label: Ints, weight: Floats, labels: list[int]) -> tuple[Any, Floats]:
+    """Averages over the people of each label and group, and the label's place of each average.
 
     Groups without the labels that the constraint is about are left out; a warning names them.
     """
@@ -388,7 +364,6 @@ def _averages(
         step = "train without a constraint: sklearn.linear_model.LogisticRegression"
         raise DataError(Problem("sensitive_features", rule, got, step))
     cell, cells = groups.codes * 2 + label, 2 * len(names)
-    labels = [LABELS[kind] for kind in kinds]
     counts = np.bincount(cell, minlength=cells).reshape(-1, 2)
     has_all = np.asarray(counts[:, labels].all(axis=1))
     words = " and ".join(("negative", "positive")[value] for value in labels)
@@ -404,4 +379,4 @@ def _averages(
     every = csr_array((share, (cell, np.arange(len(cell)))), shape=(cells, len(cell)))
     compared = np.flatnonzero(has_all)
     rows = np.concatenate([compared * 2 + value for value in labels])
-    return every[rows], np.repeat(np.eye(len(kinds)), len(compared), axis=0)
+    return every[rows], np.repeat(np.eye(len(labels)), len(compared), axis=0)
