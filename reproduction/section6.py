@@ -7,12 +7,18 @@ rests on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
+import numpy as np
 from scipy.stats import spearmanr
 
-from isocost.measures.bounds import trade_off
+from isocost.costs import CostLike
+from isocost.errors import Problem, UsageError
+from isocost.measures.bounds import BaseRates, CostComparison, compare_costs
 from reproduction.beyond import RepairSummary
 from reproduction.claims import UNDECIDED
 from reproduction.rerun import Reproduction, StudyResult
@@ -163,3 +169,84 @@ def _compared(results: Iterable[StudyResult]) -> list[Judged]:
 
 def _title(result: StudyResult) -> str:
     return f"{result.study.experiment.name}, {result.study.source}"
+
+
+class TradeOff(NamedTuple):
+    """The difference in another cost, before and after one cost is made equal."""
+
+    before: float
+    after: float
+
+    @property
+    def widens(self) -> bool:
+        """True if the difference grows."""
+        return self.after > self.before
+
+
+def trade_off(
+    cost: CostLike,
+    other: CostLike,
+    base_rates: BaseRates,
+    costs: Iterable[float],
+) -> TradeOff:
+    """The difference in another cost once one is made equal, for two calibrated groups.
+
+    Let r = k'/k of each group (see :func:`compare_costs`), and let group 2, which costs less, be
+    brought to the cost of group 1: g_2 < g_1.  The other cost is r g, so its difference goes from
+    |r_1 g_1 - r_2 g_2| to g_1 |r_1 - r_2|, and
+
+        it grows if and only if   r_2 (g_1 + g_2) / 2 > r_1 g_1.
+
+    For "fnr" and "fpr" r is the odds of the base rate.  So if the false-negative rates are made
+    equal, the difference in false-positive rates grows only where the changed group has the
+    higher base rate, by more than the rates themselves differ.  Section 6 of the paper says that
+    it grows necessarily.
+
+    Parameters
+    ----------
+    cost, other : Cost or str
+        The cost that is made equal, and the one that is looked at.
+    base_rates : {group: float} or sequence of float
+        Those of the two groups.
+    costs : sequence of float
+        The cost of each group, in the same order.
+
+    Examples
+    --------
+    >>> result = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
+    >>> round(result.before, 3), round(result.after, 4), result.widens
+    (0.327, 0.0165, False)
+    """
+    comparison, now = compare_costs(cost, other, base_rates), list(costs)
+    ratios = [comparison.other_k[group] / k for group, k in comparison.k.items()]
+    if len(ratios) != 2 or len(now) != 2:
+        rule, step = "must be of two groups", "compare two groups at a time"
+        got = f"{len(ratios)} base rates and {len(now)} costs"
+        raise UsageError(Problem("base_rates, costs", rule, got, step))
+    before = abs(ratios[0] * now[0] - ratios[1] * now[1])
+    return TradeOff(float(before), float(max(now) * abs(ratios[0] - ratios[1])))
+
+
+def theorem_constant(comparison: CostComparison, first: int = 0, second: int = 1) -> float:
+    """The constant 16 M^3 D^4 of the theorem about two costs, infinite above 1e308.
+
+    M is the largest absolute value in the matrix A of two groups and D the common denominator of
+    its entries, read as the simplest fractions that round to them.  The theorem bounds every error
+    rate by it times max(2 gap / (1 - mu_t), the difference of costs).
+
+    Examples
+    --------
+    >>> theorem_constant(compare_costs("fpr", "fnr", [0.2, 0.5]))
+    4096.0
+    """
+    entries = []
+    for value in np.abs(comparison.constraints(first, second)).ravel().tolist():
+        exact = Fraction(value)
+        simple = (exact.limit_denominator(10**digits) for digits in (3, 6, 9))
+        near = (one for one in simple if abs(one - exact) <= abs(exact) * Fraction(1, 2**50))
+        entries.append(next(near, exact))
+    common = math.lcm(*(entry.denominator for entry in entries))
+    try:
+        return float(16 * max(entries) ** 3 * common**4)
+    except OverflowError:
+        return math.inf

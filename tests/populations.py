@@ -54,10 +54,6 @@ class Population:
     def cost(self, a, b):
         return a * self.rates[0] + b * self.rates[1]
 
-    def interpolated(self, alpha):
-        mine = zip(self.score, (1 - alpha) * self.neg, (1 - alpha) * self.pos, strict=True)
-        return Population.of([*mine, (self.mu, alpha * (1 - self.mu), alpha * self.mu)])
-
 
 def placed(mu, c_fp, c_fn):
     """A population with these error rates and the smallest gap, |mu c_fn - (1-mu) c_fp|.
@@ -137,13 +133,10 @@ def two_scores(data, mu):
 
 def drawn(seed, shapes, rows, flip=False):
     """Calibrated Beta scores; with ``flip`` score and label the other way round."""
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(a, b, n) for (a, b), n in zip(shapes, rows, strict=True)])
-    label = (rng.random(score.size) < score).astype(int)
-    group = np.repeat([f"g{i}" for i in range(len(rows))], rows)
+    data = drawn_rows(seed, rows, shapes)
     if flip:
-        score, label = 1.0 - score, 1 - label
-    return ic.tally({"score": score, "label": label, "group": group})
+        data |= {"score": 1.0 - data["score"], "label": 1 - data["label"]}
+    return ic.tally({**data, "group": [f"g{group}" for group in data["group"]]})
 
 
 TWO = [(0.8, 1.2), (0.7, 1.5)]

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,25 +17,25 @@ DATA = sample(200, groups=2)
 RULE = ic.Rule((0, 1), (Row(0, 0.0, 1.0, "set", 0.5, 0.5),), "test")
 
 
-def lazy():
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    return connection.from_df(pd.DataFrame(DATA))
+def lazy(data):
+    return duckdb.connect().from_df(pd.DataFrame(data))
+
+
+DIFFER, NEW = "changed: must differ from the column of repaired", "changed: must be a new column"
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, lazy])
 @pytest.mark.parametrize(
     ("names", "text"),
     [
-        ({"changed": "repaired_score"}, "changed: must differ from the column of repaired"),
-        ({"output": "new", "changed": "new"}, "changed: must differ from the column of repaired"),
-        ({"changed": "label"}, "changed: must be a new column"),
+        ({"changed": "repaired_score"}, DIFFER),
+        ({"output": "new", "changed": "new"}, DIFFER),
+        ({"changed": "label"}, NEW),
     ],
 )
 def test_nothing_is_overwritten(kind, names, text):
-    data = lazy() if kind is lazy else kind(DATA)
     with pytest.raises(ic.UsageError, match=text):
-        RULE.apply(data, id="id", **names)
+        RULE.apply(kind(DATA), id="id", **names)
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame, pl.LazyFrame, lazy, "file"])
@@ -58,7 +59,7 @@ def test_names_are_texts(kind, names, name, tmp_path):
         given = {"output_column" if key == "output" else key: value for key, value in names.items()}
         apply = partial(ic.apply_file, RULE, output=tmp_path / "o.parquet")
     else:
-        data = lazy() if kind is lazy else kind(DATA)
+        data = kind(DATA)
     with pytest.raises(ic.UsageError) as error:
         apply(data, **{"id": "id", **given})
     (problem,) = error.value.problems
@@ -77,31 +78,25 @@ def test_names_are_texts_for_arrays_too():
     ("names", "text"),
     [
         ({"output": "SCORE"}, "output: must be spelled like the existing column, or be new"),
-        ({"output": "new", "changed": "NEW"}, "changed: must differ from the column of repaired"),
-        ({"output": "new", "changed": "Label"}, "changed: must be a new column"),
+        ({"output": "new", "changed": "NEW"}, DIFFER),
+        ({"output": "new", "changed": "Label"}, NEW),
     ],
 )
 def test_case_is_not_looked_at_where_the_engine_does_not(names, text):
     with pytest.raises(ic.UsageError, match=text):
-        RULE.apply(lazy(), id="id", **names)
+        RULE.apply(lazy(DATA), id="id", **names)
     # In a frame these are two columns.
     found = RULE.apply(pd.DataFrame(DATA), id="id", **{"output": "new", **names})
     assert len(found.columns) == len(DATA) + len(names)
 
 
 def test_files(tmp_path):
-    pd.DataFrame(DATA).to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(
-        ic.UsageError, match="output_column: must be spelled like the existing column"
-    ):
-        ic.apply_file(
-            RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", output_column="SCORE", id="id"
-        )
-    ic.apply_file(RULE, tmp_path / "d.parquet", tmp_path / "o.parquet", changed="new", id="id")
-    found, wanted = (
-        pd.read_parquet(tmp_path / "o.parquet"),
-        RULE.apply(DATA, changed="new", id="id"),
-    )
+    path, out = tmp_path / "d.parquet", tmp_path / "o.parquet"
+    pd.DataFrame(DATA).to_parquet(path)
+    with pytest.raises(ic.UsageError, match="output_column: must be spelled like the existing"):
+        ic.apply_file(RULE, path, out, output_column="SCORE", id="id")
+    ic.apply_file(RULE, path, out, changed="new", id="id")
+    found, wanted = pd.read_parquet(out), RULE.apply(DATA, changed="new", id="id")
     assert found["new"].tolist() == wanted["new"].tolist()
     assert 0 < np.mean(found["new"]) < 1
     assert list(found.columns) == [*DATA, "repaired_score", "new"]

@@ -21,14 +21,12 @@ def test_texts(text, cost):
     assert as_cost(str(cost)) == cost
 
 
-@given(fp=st.just(0.0) | st.floats(1e-100, 1e6), fn=st.floats(0.001, 1e6), by=st.booleans())
-def test_json_round_trip(fp, fn, by):
-    cost = ic.Cost(fp, fn, by)
-    assert ic.Cost.from_dict(cost.to_dict()) == cost
+AMOUNTS = st.just(0.0) | st.floats(1e-100, 1e6)
 
 
-def test_json_round_trip_per_group():
-    cost = ic.Cost(fp={"a": 1, ("F", 2): 2}, fn={"a": 0, ("F", 2): 3})
+@given(fp=AMOUNTS, fn=st.floats(0.001, 1e6), by=st.booleans(), each=st.booleans())
+def test_json_round_trip(fp, fn, by, each):
+    cost = ic.Cost({"a": fp, ("F", 2): fn} if each else fp, fn, by)
     assert ic.Cost.from_dict(cost.to_dict()) == cost
 
 
@@ -68,7 +66,19 @@ def test_unknown_and_lacking_groups():
         ic.Cost(fp={"a": 1, "b": 1}, fn={"a": 1})
 
 
-def test_from_untrusted_json():
-    for content in (None, {}, {"fp": 1, "fn": 1}, {"fp": [1], "fn": 1, "by_base_rate": False}):
-        with pytest.raises(ic.UsageError):
-            ic.Cost.from_dict(content)
+PAIRS = [["a", 1], ["a", 2]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        {},
+        {"fp": 1, "fn": 1},
+        *({"fp": fp, "fn": 1, "by_base_rate": False} for fp in ([1], PAIRS, [["a"]], [], {})),
+        {"fp": 1, "fn": 1, "by_base_rate": 1},
+    ],
+)
+def test_from_untrusted_json(content):
+    with pytest.raises(ic.UsageError):
+        ic.Cost.from_dict(content)

@@ -29,20 +29,14 @@ def test_cuts_are_the_equal_parts_and_the_tenths(bins):
     assert set(Grid(bins).cuts.tolist()) == wanted
 
 
-def test_products_that_round_across_an_edge_are_put_right():
+def test_edges():
     # 0.29 * 100 is 28.999999999999996 in floating point, but 0.29 is the edge of bin 29.
     grid = Grid(100)
     assert grid.cuts[grid.index(np.array([0.29]))[0]] == 0.29
-
-
-def test_edges_already_on_the_grid_are_dropped_so_equal_cuts_are_equal_grids():
+    assert grid.index(np.array([1.0]))[0] == grid.size - 1
+    # Those already on the grid are dropped, so that equal cuts are equal grids.
     assert Grid(1024, (0.5, 0.3)) == Grid(1024)
     assert Grid(1024, (0.33, 0.33)).edges == (0.33,)
-
-
-def test_one_is_in_the_last_bin():
-    grid = Grid(8)
-    assert grid.index(np.array([1.0]))[0] == grid.size - 1
 
 
 @pytest.mark.parametrize("bins", [0, -1, 2**17, 2.5, "many", True])
@@ -55,12 +49,6 @@ def test_bad_bins(bins):
 def test_bad_threshold(value):
     with pytest.raises(ic.UsageError, match="threshold: must be a number strictly between 0 and 1"):
         check_threshold(value)
-
-
-def test_a_threshold_inside_a_bin_is_refused_with_the_way_out():
-    with pytest.raises(ic.UsageError) as error:
-        Grid().first_bin(0.33)
-    assert "edges=(0.33,)" in str(error.value)
 
 
 RAW = {

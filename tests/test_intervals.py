@@ -1,32 +1,39 @@
-"""Intervals from cells, checked against rows, closed forms and published examples."""
+"""Intervals from cells, checked against rows, closed forms, simulation and published examples."""
 
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm, studentized_range
 
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_noise, levels_of
+from isocost.measures.derived import People
 from isocost.measures.intervals import (
+    CostBounds,
+    Estimates,
+    _spread_within,
+    alpha_intervals,
     difference,
     disparity_intervals,
-    fold,
-    intervals,
-    mean_interval,
+    interval_of,
     mean_of,
-    means_of,
-    percentiles,
+    range_interval,
+    range_quantile,
     score_interval,
     size_interval,
     skewed_interval,
 )
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES, chosen_measures, cost_row
+from isocost.measures.table import MEASURES, Measure, chosen_measures, cost_row
+from tests.populations import drawn_rows
+
+intervals = ic.intervals
 
 
 def wilson(share, rows, z):
@@ -51,6 +58,10 @@ def rows(n, groups=2, seed=0, weights=None):
 
 def tally_of(data, **options):
     return ic.tally(data, weight="weight" if "weight" in data else None, **options)
+
+
+def people_of(tally, group):
+    return People.of_cells(tally.cells.take(tally.cells.group == group), tally.grid.first_bin(0.5))
 
 
 def row_bootstrap(data, group, replicates=2000):
@@ -81,13 +92,11 @@ def row_bootstrap(data, group, replicates=2000):
 @pytest.mark.parametrize("bins", [4, 1024])
 def test_standard_errors_are_those_of_a_row_bootstrap(weights, bins):
     data = rows(700, weights=weights)
-    tally = tally_of(data, bins=bins)
-    first = tally.grid.first_bin(0.5)
     measures = {**MEASURES, "cost": cost_row(1.0, 3.0)}
     for group in (0, 1):
-        own = tally.cells.take(tally.cells.group == group)
+        own = people_of(tally_of(data, bins=bins), group)
         for name, values in row_bootstrap(data, group).items():
-            mean = mean_of(measures[name], own, first)
+            mean = mean_of(measures[name], own)
             # A standard deviation of 2000 replicates has a relative error of 1.6 %.
             assert mean.error == pytest.approx(values.std(), rel=0.07), name
             assert mean.value == pytest.approx(values.mean(), abs=values.std() / 8), name
@@ -97,27 +106,27 @@ def test_standard_errors_are_those_of_a_row_bootstrap(weights, bins):
 def test_decisions_need_one_cell_per_kind(weights):
     # Weights make cells count differently, so then all of them are looked at.
     tally = tally_of(rows(300, groups=3, weights=weights))
-    own, first = tally.cells.take(tally.cells.group == 1), tally.grid.first_bin(0.5)
+    estimates, own = Estimates(tally, ic.Question()), people_of(tally, 1)
+    assert len(own.decided.n) == (4 if weights is None else len(own.n))
     money = Measure("money", "Money", over=("fp", "tp"), adds={"fp": (-5, 0, 0), "tp": (2, 0, 0)})
-    plain = {name: row for name, row in MEASURES.items() if row.is_plain} | {"money": money}
-    means = means_of(plain, own, first)
-    for name, row in plain.items():
-        low, high = mean_interval(means[name], 0.95)
-        expected = mean_interval(mean_of(row, own, first), 0.95)
-        assert (low, high) == pytest.approx(expected, abs=1e-12), name
+    for row in (money, *(row for row in MEASURES.values() if row.is_plain)):
+        expected = interval_of(mean_of(row, own), row.limits, 0.95)
+        assert estimates.interval(row, 1) == pytest.approx(expected, abs=1e-12), row.name
+        # Asked again, or about another cost, nothing is computed again.
+        again = Estimates(tally, ic.Question("fpr"), people=estimates.people)
+        assert again.number(row, 1) is estimates.number(row, 1)
 
 
 def test_standard_errors_have_the_textbook_form():
     data = rows(3000, weights="score")
-    tally = tally_of(data)
-    own = tally.cells.take(tally.cells.group == 0)
-    mean = mean_of(MEASURES["generalized_fpr"], own, tally.grid.first_bin(0.5))
+    mean = mean_of(MEASURES["generalized_fpr"], people_of(tally_of(data), 0))
     inside = (data["group"] == 0) & (data["label"] == 0)
     w, h = data["weight"][inside], data["score"][inside]
     c_fp = (w * h).sum() / w.sum()
     assert mean.value == pytest.approx(c_fp)
     error = math.sqrt(((w * (h - c_fp)) ** 2).sum()) / w.sum()
     assert mean.error == pytest.approx(error, rel=1e-3)
+    assert mean.freedom == pytest.approx(w.sum() ** 2 / (w**2).sum() - 1)
 
 
 @pytest.mark.parametrize("weights", [None, "score"])
@@ -261,8 +270,9 @@ def test_json_lists_numbers_in_one_order_whatever_the_cost():
         for cost in ("fnr", "plain:1,2", "weighted:1,2")
     ]
     assert listed[0] == listed[1] == listed[2]
-    place = listed[0].index("cost")
-    assert listed[0][place - 1 : place + 2] == ["brier", "cost", "tnr"]
+    assert [name for name in listed[0] if name in MEASURES] == [
+        name for name in MEASURES if name in listed[0]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -313,18 +323,6 @@ def test_alpha_is_infinite_where_the_scores_say_nothing():
     found = intervals(ic.tally({"score": score, "label": label, "group": np.arange(400) // 200}))
     # The trivial cost of group 0 is its cost in the mean, so half the replicates have no room.
     assert found.alpha[0][1] == math.inf
-
-
-def test_many_equal_groups_do_not_look_different():
-    rng = np.random.default_rng(3)
-    missed = 0
-    for _ in range(12):
-        score = rng.random(10 * 100)
-        label = (rng.random(1000) < score).astype(int)
-        tally = ic.tally({"score": score, "label": label, "group": np.arange(1000) % 10})
-        missed += intervals(tally, replicates=200).disparities["generalized_fnr"][0] > 0
-    # Percentiles of the largest difference would miss every time.
-    assert missed <= 2
 
 
 def test_a_cost_per_group_has_no_meaning_for_everybody():
@@ -391,12 +389,12 @@ def test_wilson_and_newcombe_published_examples():
     assert wilson(1.0, 10, z)[1] == 1
 
 
-def test_fold_and_percentiles():
-    assert fold((-0.1, 0.3)) == (0, 0.3)
-    assert fold((-0.3, -0.1)) == (0.1, 0.3)
-    values = np.array([3.0, np.inf, 1.0, 2.0, 0.0])
-    assert percentiles(values, 0.2) == (0, np.inf)
-    assert percentiles(values, 0.34) == (1, 3)
+def test_the_interval_of_the_bound_is_that_of_the_size_of_the_bias():
+    label, group = np.arange(400) % 2, np.arange(400) // 200
+    for score, ends in ((0.5, (0.0, 0.069)), (0.8, (0.231, 0.369)), (0.2, (0.231, 0.369))):
+        tally = ic.tally({"score": np.full(400, score), "label": label, "group": group})
+        found = intervals(tally, replicates=0).groups[0]["calibration_gap_bound"]
+        assert found == pytest.approx(ends, abs=2e-3)
 
 
 def test_an_interval_leans_to_the_side_of_the_skew():
@@ -450,21 +448,106 @@ def test_less_than_chance_means_fitted_scores():
 
 
 def test_coverage_of_small_groups():
-    rng = np.random.default_rng(12)
     shapes = ((0.6, 1.2), (0.7, 0.9))
     mu = [a / (a + b) for a, b in shapes]
     squares = [a * (a + 1) / ((a + b) * (a + b + 1)) for a, b in shapes]
     truth = [(m - s) / (1 - m) for m, s in zip(mu, squares, strict=True)]
     held = []
     for seed in range(80):
-        score = np.concatenate([rng.beta(*shape, 60) for shape in shapes])
-        label = (rng.random(120) < score).astype(int)
-        tally = ic.tally({"score": score, "label": label, "group": np.repeat([0, 1], 60)})
-        found = intervals(tally, "fpr", replicates=200, seed=seed)
-        held += [
-            found.groups[g]["cost"][0] <= truth[g] <= found.groups[g]["cost"][1] for g in (0, 1)
-        ]
+        found = intervals(beta_tally(shapes, (60, 60), seed), "fpr", replicates=0)
+        for group in (0, 1):
+            low, high = found.groups[group]["cost"]
+            held.append(low <= truth[group] <= high)
     assert 0.9 < np.mean(held) < 0.995
+
+
+# All groups at once, checked against scipy, simulation and closed forms
+
+
+def beta_tally(shapes, sizes, seed):
+    return ic.tally(drawn_rows(seed, sizes, shapes))
+
+
+@pytest.mark.parametrize("groups", [2, 3, 10, 100])
+def test_the_range_of_normal_variates(groups):
+    truth = studentized_range.ppf(0.95, groups, np.inf)
+    assert range_quantile(0.95, groups) == pytest.approx(truth, rel=1e-4)
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.5, 0.9])
+def test_the_spread_of_normal_variates(weight):
+    rng = np.random.default_rng(0)
+    z, u = rng.standard_normal((200_000, 3)), rng.standard_normal((200_000, 5))
+    spread = np.sqrt(weight) * z.max(axis=1) - np.sqrt(1 - weight) * u.min(axis=1)
+    sizes = (1.0, 2.0, 3.0)
+    within = _spread_within(sizes, 3, 5, weight)
+    assert within == pytest.approx([(spread <= size).mean() for size in sizes], abs=0.005)
+    one = _spread_within(sizes, 1, 1, weight)
+    assert one == pytest.approx(norm.cdf(sizes), abs=1e-4)
+
+
+def test_two_groups_have_the_interval_of_their_difference():
+    found = intervals(beta_tally([(2, 2), (2, 3)], [500, 500], 0), "fpr", replicates=0)
+    assert found.disparities["cost"] == pytest.approx(found.differences["cost"])
+
+
+def test_two_alike_and_one_apart():
+    a = ic.audit(beta_tally([(2, 2), (2, 2), (1, 4)], [5000] * 3, 1), "fpr")
+    assert a.verdict.established
+    assert set(a.verdict.highest) == {0, 1}
+    assert a.verdict.reason == "infeasible"
+
+
+@pytest.mark.parametrize("groups", [5, 30])
+def test_alike_groups_are_not_told_apart(groups):
+    wrong, infeasible, alpha, target = 0, 0, [], 0
+    for seed in range(40):
+        found = intervals(beta_tally([(2, 3)] * groups, [200] * groups, seed), "fpr", replicates=0)
+        wrong += found.disparities["cost"][0] > 0
+        infeasible += found.feasible_probability < 0.025
+        alpha += [low <= 0 for low, _ in found.alpha.values()]
+        # E[h (1 - h)] / E[1 - h] for Beta(2, 3).
+        target += found.target_cost[0] <= 1 / 3 <= found.target_cost[1]
+    assert wrong <= 6
+    assert infeasible <= 2
+    assert np.mean(alpha) > 0.9
+    assert target >= 36
+
+
+def test_on_the_boundary_feasibility_is_uniform():
+    # Group 1's base rate is the cost of group 0: E[h (1 - h)] / E[1 - h] = 0.4 for Beta(2, 2).
+    tallies = (beta_tally([(2, 2), (2, 3)], [400, 400], seed) for seed in range(200))
+    chance = [intervals(tally, "fpr", replicates=0).feasible_probability for tally in tallies]
+    assert np.mean(chance) == pytest.approx(0.5, abs=0.07)
+    assert np.mean(np.array(chance) < 0.25) == pytest.approx(0.25, abs=0.1)
+
+
+def test_alpha_solves_its_quadratic_equation():
+    cost = np.array([[0.40, 0.38, 0.42], [0.30, 0.28, 0.32]])
+    trivial = np.array([[0.55, 0.53, 0.57], [0.50, 0.47, 0.53]])
+    bounds = CostBounds(cost, trivial, np.zeros(2), 0.0, 0.95, 1000)
+    low, high = alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[1]
+    for a, half, side in ((low, 0.02, 1.0), (high, 0.02, -1.0)):
+        error = np.sqrt(half**2 + (1 - a) ** 2 * 0.02**2 + a**2 * 0.03**2)
+        assert 0.40 - (1 - a) * 0.30 - a * 0.50 == pytest.approx(side * error)
+    assert alpha_intervals(bounds, [0], np.array([0.0, 0.5]))[0] == (0.0, 0.0)
+
+
+def test_a_range_is_at_most_what_is_possible():
+    values = np.array([[0.1, 0.0, 0.9], [0.9, 0.1, 1.8]])
+    assert range_interval(values, 0.95, ic.MEASURES["fpr"])[1] == 1.0
+    assert range_interval(values, 0.95)[1] > 1.0
+
+
+def test_time_grows_with_groups_not_with_pairs():
+    def seconds(groups):
+        tally = beta_tally([(2, 3)] * groups, [50] * groups, 0)
+        start = time.process_time()
+        intervals(tally, "fpr", replicates=200)
+        return time.process_time() - start
+
+    seconds(10)
+    assert seconds(160) < 12 * seconds(40)
 
 
 # Bad input

@@ -21,21 +21,12 @@ HEAVY = {
 SLOW = {"_hashlib", "email", "logging", "secrets"}
 
 
-def loaded_after(code, parts=frozenset()):
+def loaded_after(code, parts):
     """The heavy packages, and parts of others, that a fresh interpreter loads for some code."""
     script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     names = {*json.loads(out.stdout.splitlines()[-1])}
     return HEAVY & {name.split(".")[0] for name in names} | parts & names
-
-
-def test_import_is_light():
-    assert loaded_after("import isocost", SLOW | {"numpy"}) == set()
-
-
-def test_so_is_touching_what_an_audit_needs():
-    touching = "import isocost as ic\nic.tally, ic.audit, ic.withhold, ic.Rule"
-    assert loaded_after(touching, SLOW) == set()
 
 
 COUNTING = (
@@ -45,16 +36,19 @@ COUNTING = (
 )
 
 
-def test_so_is_counting_and_repairing_arrays():
-    assert loaded_after(COUNTING, SLOW) == set()
-
-
-def test_the_command_line_starts_with_little():
-    assert loaded_after("import isocost.cli.app") == {"rich", "typer"}
-
-
-def test_measuring_loads_only_scipy():
-    assert loaded_after(f"{COUNTING}str(ic.audit(t))", {"scipy.stats"}) == {"scipy"}
+@pytest.mark.parametrize(
+    ("code", "parts", "loaded"),
+    [
+        ("import isocost", SLOW | {"numpy"}, set()),
+        ("import isocost as ic\nic.tally, ic.audit, ic.withhold, ic.Rule", SLOW, set()),
+        (COUNTING, SLOW, set()),
+        (f"{COUNTING}str(ic.audit(t))", {"scipy.stats"}, {"scipy"}),
+        ("import isocost.cli.app", set(), {"rich", "typer"}),
+    ],
+    ids=["import", "touch", "count", "measure", "command line"],
+)
+def test_little_is_loaded(code, parts, loaded):
+    assert loaded_after(code, parts) == loaded
 
 
 FACADES = pytest.mark.parametrize("package", [ic, ic_learn, ic_plots], ids=lambda p: p.__name__)

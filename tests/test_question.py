@@ -10,9 +10,10 @@ from isocost.examples import compas, compas_rows
 from isocost.question import DEFAULT, FIELDS, asks
 
 ASKING = (ic.audit, ic.intervals, ic.feasibility, ic.bounds)
+OF_AUDITS = (ic.report, ic.report_html)
 
 
-@pytest.mark.parametrize("function", ASKING, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*ASKING, *OF_AUDITS], ids=lambda one: one.__name__)
 def test_every_default_is_that_of_the_question(function):
     parameters = inspect.signature(function).parameters
     for name in FIELDS:

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 
 import isocost as ic
-from isocost.examples import compas
 from isocost.measures import rates
 from tests.conftest import counted, measured, populations
 
@@ -42,14 +41,6 @@ def test_overall_by_its_definition(data):
         assert getattr(overall, name) == pytest.approx(value, abs=1e-12), name
 
 
-@given(data=populations())
-def test_the_identity_that_holds_always(data):
-    sums = counted(data).totals
-    mu = rates.base_rate(sums)
-    left = mu * rates.generalized_fnr(sums) - (1 - mu) * rates.generalized_fpr(sums)
-    np.testing.assert_allclose(left, mu - rates.mean_score(sums), atol=1e-12)
-
-
 @given(data=populations(weighted=True))
 def test_scaling_all_weights_changes_nothing(data):
     once = measured(counted(data), cost="weighted:1,3")
@@ -60,17 +51,6 @@ def test_scaling_all_weights_changes_nothing(data):
             assert getattr(twice.groups[group], name) == pytest.approx(wanted, abs=1e-12)
 
 
-def test_on_calibrated_scores_one_number_places_the_group_on_its_line():
-    # Two levels, each with exactly its share of positives.
-    score = np.repeat([0.25, 0.75], 40)
-    label = np.concatenate([np.repeat([1, 0], [10, 30]), np.repeat([1, 0], [30, 10])])
-    group = np.tile(["a", "b"], 40)
-    sums = ic.tally({"score": score, "label": label, "group": group}).totals
-    second = (score**2).mean()
-    np.testing.assert_allclose(rates.generalized_fpr(sums), (0.5 - second) / 0.5)
-    np.testing.assert_allclose(rates.generalized_fnr(sums), (0.5 - second) / 0.5)
-
-
 def test_the_ratio_cancels_out_of_the_weighted_cost_when_calibrated():
     score = np.repeat([0.2, 0.8], 50)
     label = np.concatenate([np.repeat([1, 0], [10, 40]), np.repeat([1, 0], [40, 10])])
@@ -79,14 +59,6 @@ def test_the_ratio_cancels_out_of_the_weighted_cost_when_calibrated():
         costs = rates.group_costs(tally.totals, tally.groups, ic.Cost.weighted(fp, fn))
         mu = rates.base_rate(tally.totals)
         np.testing.assert_allclose(costs, 4 * (mu - (0.2**2 + 0.8**2) / 2), atol=1e-12)
-
-
-def test_no_calibrated_score_costs_more_than_the_trivial_one():
-    tally = compas()
-    assert (
-        rates.group_costs(tally.totals, tally.groups, ic.Cost.fpr())
-        < rates.trivial_costs(tally.totals, tally.groups, ic.Cost.fpr())
-    ).all()
 
 
 def test_groups_without_positives_or_negatives_are_named():

@@ -151,17 +151,8 @@ def test_json_that_is_no_tally(folder, tmp_path):
 
 
 def test_limits_on_the_command_line(folder, tmp_path):
-    ok = [
-        "tally",
-        "all.csv",
-        "--memory-limit",
-        "256MB",
-        "--threads",
-        "1",
-        "-o",
-        tmp_path / "t.json",
-    ]
-    assert run(*ok, cwd=folder).returncode == 0
+    limits = ("--memory-limit", "256MB", "--threads", "1")
+    assert run("tally", "all.csv", *limits, "-o", tmp_path / "t.json", cwd=folder).returncode == 0
     bad = run("audit", "all.csv", "--memory-limit", "lots", cwd=folder)
     assert bad.returncode == 2
     assert "memory_limit: must be a number with a unit" in bad.stderr

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost import metrics
 from isocost.cells import KINDS
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.report import report_html
 from tests.conftest import counted, measured, populations
 
@@ -44,25 +43,18 @@ def by_rows(measure, data, group, threshold=0.5):
 @given(data=populations(), measure=measures)
 def test_any_row_is_the_mean_it_says(data, measure):
     found = ic.audit(counted(data), confidence=None, measures=[measure])
-    for group, numbers in found.groups.items():
-        assert numbers["mine"] == pytest.approx(
-            by_rows(measure, data, group), abs=1e-9, nan_ok=True
-        )
-        low, high = measure.limits
-        assert math.isnan(numbers["mine"]) or low - 1e-9 <= numbers["mine"] <= high + 1e-9
-
-
-@given(data=populations(groups=(2, 2)), measure=measures)
-def test_the_function_for_arrays_agrees_with_the_audit(data, measure):
     compute = metrics._function_of(measure)
-    mine = data["group"] == data["group"][0]
-    h, y, w = (data[name][mine] for name in ("score", "label", "weight"))
-    wanted = by_rows(measure, data, data["group"][0])
-    if math.isnan(wanted):
-        with pytest.warns(ic.UncertainWarning, match="is not defined, and NaN"):
-            assert math.isnan(compute(y, h, sample_weight=w))
-    else:
-        assert compute(y, h, sample_weight=w) == pytest.approx(wanted, abs=1e-9)
+    for group, numbers in found.groups.items():
+        wanted = by_rows(measure, data, group)
+        assert numbers["mine"] == pytest.approx(wanted, abs=1e-9, nan_ok=True)
+        mine = data["group"] == group
+        h, y, w = (data[name][mine] for name in ("score", "label", "weight"))
+        if math.isnan(wanted):
+            with pytest.warns(ic.UncertainWarning, match="is not defined, and NaN"):
+                assert math.isnan(compute(y, h, sample_weight=w))
+        else:
+            assert compute(y, h, sample_weight=w) == pytest.approx(wanted, abs=1e-9)
+            assert measure.limits[0] - 1e-9 <= wanted <= measure.limits[1] + 1e-9
 
 
 def test_a_page_that_leaves_out_a_group_keeps_the_measures():
@@ -137,6 +129,9 @@ def test_intervals_of_a_mean_over_the_selected_cover_it():
         (("mine", "Mine", ("fp", "fp")), "over must name some of tn, fp, fn, tp, each once"),
         (("mine", "Mine", ("xx",)), "over must name some of"),
         (("mine", "Mine", 3), "over must be a tuple of kinds"),
+        (("mine", "Mine", {"of_sums": 3}), "of_sums, of_people and of_levels must be functions"),
+        (("mine", "Mine", {"over": ("fp",), "better": "up"}), "better must be"),
+        (("mine", "Mine", {"over": ("fp",), "family": "others"}), "family must be one of"),
         (("mine", "Mine", ("fp",), 3), "adds a mapping"),
         (("mine", "Mine", ("fp",), {}, 3), "label and sentence must be texts"),
         (("mine", "Mine", ("fp",), {"tp": (1, 0, 0)}), "adds must name kinds that over names too"),
@@ -145,8 +140,9 @@ def test_intervals_of_a_mean_over_the_selected_cover_it():
     ],
 )
 def test_a_row_that_makes_no_sense_is_refused(arguments, rule):
+    named = arguments[-1] if len(arguments) == 3 and isinstance(arguments[-1], dict) else {}
     with pytest.raises(ic.UsageError, match="measure: ") as caught:
-        Measure(*arguments)
+        Measure(*(one for one in arguments if one is not named), **named)
     assert rule in str(caught.value)
 
 
@@ -177,7 +173,7 @@ def test_a_record_can_be_copied_and_pickled(scored):
     assert "brier" in dir(one)
 
 
-def test_the_caution_of_the_fpr_claims_no_order_of_groups():
+def test_of_calibrated_scores_the_lower_base_rate_may_have_the_higher_fpr():
     """Calibrated scores 0 and 1 at base rate .6, or 0 and .6 at .3, which has the higher FPR."""
     tally = ic.tally(
         {
@@ -191,5 +187,3 @@ def test_the_caution_of_the_fpr_claims_no_order_of_groups():
     rates = {group: (m.base_rate, m.fpr) for group, m in audit.groups.items()}
     assert rates["high"] == pytest.approx((0.6, 0.0))
     assert rates["low"] == pytest.approx((0.3, 20 / 70))
-    said = MEASURES["fpr"].caution
-    assert said == "When base rates differ, the FPRs of calibrated scores usually differ too."

@@ -31,11 +31,10 @@ from .judging.watch import watch as watch
 from .learn.scorers import scorer as scorer
 from .measures.bounds import bounds as bounds
 from .measures.bounds import distinct as distinct
-from .measures.feasibility import Feasibility as Feasibility
 from .measures.feasibility import feasibility as feasibility
 from .measures.intervals import intervals as intervals
-from .measures.measure import Measure as Measure
 from .measures.table import MEASURES as MEASURES
+from .measures.table import Measure as Measure
 from .metrics import calibration_gap as calibration_gap
 from .metrics import generalized_fnr as generalized_fnr
 from .metrics import generalized_fpr as generalized_fpr

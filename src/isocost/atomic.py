@@ -20,8 +20,6 @@ MAX_TEXT_BYTES = 256 * 2**20
 PART = ".isocost-part"
 """The ending of a file that is being written, which no reader takes for data."""
 
-_WRITABLE = "must be writable"
-
 PERMISSIONS = "check the path and your permissions"
 
 _KINDS = {
@@ -34,19 +32,7 @@ _KINDS = {
 
 
 def check_ending(path: str | Path, *endings: str) -> None:
-    """Raise if a name has the ending of another kind of file; it may have no ending.
-
-    Examples
-    --------
-    >>> check_ending("rule.JSON", ".json")
-    >>> check_ending("rule", ".json")
-    >>> check_ending("rule.csv", ".json")
-    Traceback (most recent call last):
-    ...
-    isocost.errors.FileError: output: must end in .json
-      got:  rule.csv
-      next: name it rule.json
-    """
+    """Raise if a name has the ending of another kind of file; it may have no ending."""
     target = Path(path)
     if target.suffix and target.suffix.lower() not in endings:
         step = f"name it {target.with_suffix(endings[0])}"
@@ -82,7 +68,7 @@ def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
             temporary.unlink()
         if isinstance(error, OSError) and not isinstance(error, FileError):
             step = "free space, or choose another place"
-            raise cannot(_WRITABLE, target, error, step) from error
+            raise cannot("must be writable", target, error, step) from error
         raise
     finally:
         if lock is not None:
@@ -102,17 +88,15 @@ def _create(temporary: Path, target: Path) -> int | None:
             if not locked:
                 return None
     except OSError as error:
-        raise cannot(_WRITABLE, target, error, "choose a folder that exists") from error
+        raise cannot("must be writable", target, error, "choose a folder that exists") from error
 
 
 def _locked(file: int, *, wait: bool) -> bool:
-    """Lock a file; false if another process holds the lock, or if it must not be locked.
-
-    DuckDB locks the files it writes with fcntl.  On NFS and on macOS that conflicts with flock:
-    there files are written without our lock, and leftovers stay.
-    """
+    """Lock a file; false if another process holds the lock, or if it must not be locked."""
     if sys.platform == "win32":
         return False
+    # DuckDB locks the files it writes with fcntl.  On NFS and on macOS that conflicts with flock:
+    # there files are written without our lock, and leftovers stay.
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,36 +110,21 @@ def _locked(file: int, *, wait: bool) -> bool:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove the temporary files of processes that were killed, and warn about each."""
+    if sys.platform == "win32":
+        return
     try:
-        leftovers = sorted(path for path in folder.iterdir() if path.name.endswith(PART))
+        leftovers = sorted(folder.glob(f".*{PART}"))
     except OSError:
         # Creating the file will fail for the same reason, with a clear error.
         return
     for path in leftovers:
-        if path.name.startswith(".") and _remove_leftover(path):
-            text = f"Removed {path}, which a run that was killed had left unfinished."
-            warnings.warn(IsocostWarning(text), stacklevel=5)
-
-
-def _remove_leftover(path: Path) -> bool:
-    """Remove a temporary file, unless its process is still running."""
-    if sys.platform == "win32":
-        return False
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        locked, status = _locked(file, wait=False), os.fstat(file)
-        # Without a link it is already gone, and another file may have its name.
-        dead = locked and stat.S_ISREG(status.st_mode) and status.st_nlink > 0
-        if dead:
-            path.unlink()
-    except OSError:
-        return False
-    finally:
-        os.close(file)
-    return dead
+        with suppress(OSError), _opened(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK) as file:
+            locked, status = _locked(file, wait=False), os.fstat(file)
+            # Without a link it is already gone, and another file may have its name.
+            if locked and stat.S_ISREG(status.st_mode) and status.st_nlink > 0:
+                path.unlink()
+                text = f"Removed {path}, which a run that was killed had left unfinished."
+                warnings.warn(IsocostWarning(text), stacklevel=5)
 
 
 def _publish(temporary: Path, target: Path, force: bool) -> None:
@@ -165,15 +134,16 @@ def _publish(temporary: Path, target: Path, force: bool) -> None:
         mask = os.umask(0)
         os.umask(mask)
     temporary.chmod(stat.S_IMODE(status.st_mode) if status else 0o666 & ~mask)
-    _sync(temporary)
+    with _opened(temporary, os.O_RDONLY) as file:
+        os.fsync(file)
     check_target(target, force)
     if force:
         temporary.replace(target)
     else:
         _claim(temporary, target)
-    with suppress(OSError):
-        # Not every file system can sync a folder.
-        _sync(target.parent)
+    # Not every file system can sync a folder.
+    with suppress(OSError), _opened(target.parent, os.O_RDONLY) as folder:
+        os.fsync(folder)
 
 
 def _claim(temporary: Path, target: Path) -> None:
@@ -185,7 +155,7 @@ def _claim(temporary: Path, target: Path) -> None:
     except OSError:
         # There are no hard links here: an empty file reserves the name.
         try:
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            target.touch(0o600, exist_ok=False)
         except FileExistsError as error:
             raise _taken(target) from error
         try:
@@ -197,10 +167,11 @@ def _claim(temporary: Path, target: Path) -> None:
         temporary.unlink()
 
 
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    file = os.open(path, flags)
     try:
-        os.fsync(file)
+        yield file
     finally:
         os.close(file)
 
@@ -224,9 +195,8 @@ def read_text(path: str | Path) -> str:
             raise FileError(Problem("file", rule, got, step))
         return source.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise FileError(
-            Problem("file", "must be UTF-8 text", str(source), "check that this is the right file")
-        ) from error
+        step = "check that this is the right file"
+        raise FileError(Problem("file", "must be UTF-8 text", str(source), step)) from error
     except FileError:
         raise
     except (OSError, ValueError) as error:
@@ -234,13 +204,7 @@ def read_text(path: str | Path) -> str:
 
 
 def status_of(path: str | Path) -> os.stat_result | None:
-    """The status of a path, None if it does not exist; an error if that cannot be determined.
-
-    Examples
-    --------
-    >>> status_of("no such file") is None
-    True
-    """
+    """The status of a path, None if it does not exist; an error if that cannot be determined."""
     try:
         return Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

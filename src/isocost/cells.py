@@ -13,10 +13,19 @@ from isocost.typing import Bools, Floats, Ints
 KEYS = ("group", "label", "bin")
 """The key of a cell."""
 
-SUMS = ("n", "w", "w2", "wh", "wh2")
-"""The sums of a cell: of 1, w, w^2, w h and w h^2, for weight w and score h."""
+POWERS = {"n": (0, 0), "w": (1, 0), "w2": (2, 0), "wh": (1, 1), "wh2": (1, 2)}
+"""The sums of a cell: the powers of weight w and score h that are added up over its rows.
 
-_COLUMNS = {name: np.dtype(np.float64 if name in SUMS else np.intp) for name in (*KEYS, *SUMS)}
+A new sum is an entry here and a field of :class:`Summed`.
+"""
+
+SUMS = tuple(POWERS)
+
+OF_WEIGHTS = tuple(name for name, (weight, score) in POWERS.items() if weight and not score)
+"""Sums that are equal to the number of rows where every weight is 1."""
+
+UNWEIGHTED = tuple(name for name in SUMS if name not in OF_WEIGHTS)
+"""Sums that say everything where every weight is 1."""
 
 KINDS = ("tn", "fp", "fn", "tp")
 """The kinds of people at a threshold, by label and then side."""
@@ -30,19 +39,29 @@ def add_up(index: Ints, values: Floats, size: int) -> Floats:
     return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True)
-class Sums:
-    """The five sums per group and label, or per group and kind: arrays (..., groups, 2 or 4).
-
-    Leading dimensions are free, so that the same formulas serve one tally and
-    thousands of resampled ones.
-    """
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """The sums that :data:`POWERS` names, as arrays of one shape."""
 
     n: Floats
     w: Floats
     w2: Floats
     wh: Floats
     wh2: Floats
+
+    @property
+    def sums(self) -> dict[str, Floats]:
+        """The sums by name."""
+        return {name: getattr(self, name) for name in SUMS}
+
+
+@dataclass(frozen=True, eq=False)
+class Sums(Summed):
+    """The sums per group and label, or per group and kind: arrays (..., groups, 2 or 4).
+
+    Leading dimensions are free, so that the same formulas serve one tally and
+    thousands of resampled ones.
+    """
 
     @property
     def weight(self) -> Floats:
@@ -52,39 +71,34 @@ class Sums:
 
     def by_label(self) -> Sums:
         """Sums by kind added up to sums by label."""
-        return Sums(
-            *(getattr(self, name).reshape(*self.w.shape[:-1], 2, 2).sum(axis=-1) for name in SUMS)
-        )
+        shape = (*self.w.shape[:-1], 2, 2)
+        return Sums(*(values.reshape(shape).sum(axis=-1) for values in self.sums.values()))
 
     def at(self, group: int) -> Sums:
         """The sums of one group, without the dimension of groups."""
-        return Sums(*(getattr(self, name)[..., group, :] for name in SUMS))
+        return Sums(*(values[..., group, :] for values in self.sums.values()))
 
     def pooled(self) -> Sums:
         """The sums of everybody together, as if there were one group."""
-        return Sums(*(getattr(self, name).sum(axis=-2, keepdims=True) for name in SUMS))
+        return Sums(*(values.sum(axis=-2, keepdims=True) for values in self.sums.values()))
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Cells sorted by group, label and bin, each of which occurs once; read-only arrays.
-
-    ``group`` indexes the tally's groups, ``label`` is 0 or 1, ``bin`` indexes the grid; the
-    other five are the sums that :data:`SUMS` names.
-    """
+class Keyed:
+    """The keys of cells: indices of the tally's groups, labels 0 or 1, and bins of the grid."""
 
     group: Ints
     label: Ints
     bin: Ints
-    n: Floats
-    w: Floats
-    w2: Floats
-    wh: Floats
-    wh2: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Summed, Keyed):
+    """Cells sorted by group, label and bin, each of which occurs once; read-only arrays."""
 
     def __post_init__(self) -> None:
-        for name, kind in _COLUMNS.items():
-            array = getattr(self, name)
+        for name in (*KEYS, *SUMS):
+            array, kind = getattr(self, name), np.dtype(np.intp if name in KEYS else np.float64)
             # What nobody can write to needs no copy.
             if type(array) is not np.ndarray or array.flags.writeable or array.dtype != kind:
                 array = np.array(array, dtype=kind)
@@ -97,16 +111,25 @@ class Cells:
     @classmethod
     def merge(cls, parts: Sequence[Cells]) -> Cells:
         """Put cells together: add up those that share a key, drop empty ones, sort."""
-        group, label, bin_ = (np.concatenate([getattr(p, name) for p in parts]) for name in KEYS)
-        bins = int(bin_.max(initial=0)) + 1
+        bins = max(int(part.bin.max(initial=0)) for part in parts) + 1
         # One number per cell sorts many times as fast as three.
-        unique, index = _distinct((group * 2 + label) * bins + bin_)
-        joined = (np.concatenate([getattr(p, name) for p in parts]) for name in SUMS)
+        keys = np.concatenate([part.key(bins) for part in parts])
+        if keys.max(initial=0) > 4 * len(keys):
+            unique, index = np.unique(keys, return_inverse=True)
+        else:
+            # Where nearly all that could be occur, counting is quicker than sorting.
+            occurs = np.bincount(keys) > 0
+            unique, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[keys]
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in SUMS)
         sums = [add_up(index, values, len(unique)) for values in joined]
         rest, bin_ = np.divmod(unique, bins)
         group, label = np.divmod(rest, 2)
         merged = cls(group, label, bin_, *sums)
         return merged if merged.w.all() else merged.take(merged.w > 0)
+
+    def key(self, bins: int) -> Ints:
+        """The key of each cell as one number, for so many bins."""
+        return (self.group * 2 + self.label) * bins + self.bin
 
     def recoded(self, codes: Sequence[int]) -> Cells:
         """The cells with group i called codes[i]."""
@@ -119,7 +142,7 @@ class Cells:
 
     def take(self, keep: Bools | Ints | slice) -> Cells:
         """Only the cells to keep."""
-        return Cells(*(getattr(self, name)[keep] for name in _COLUMNS))
+        return Cells(*(getattr(self, name)[keep] for name in (*KEYS, *SUMS)))
 
     def kind(self, first: int) -> Ints:
         """The kind of people in each cell, as an index into :data:`KINDS`.
@@ -132,45 +155,22 @@ class Cells:
         """Sum over bins, per group and label."""
         return self._summed(self.label, groups, 2)
 
-    def handed(self, groups: Sequence[Group]) -> Handed:
-        """Rows, sum w and sum w^2 of each group, if these are people handed over."""
-        sums = [add_up(self.group, getattr(self, name), len(groups)) for name in SUMS[:3]]
-        totals = {group: (n, w, w2) for group, n, w, w2 in zip(groups, *sums, strict=True) if n}
-        return {as_group(g): (float(n), float(w), float(w2)) for g, (n, w, w2) in totals.items()}
-
     def kinds(self, groups: int, first: int) -> Sums:
         """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""
         return self._summed(self.kind(first), groups, len(KINDS))
 
-    def by_kind(self, first: int) -> Cells:
-        """One cell per kind of people in place of many, for the cells of one group.
+    def _summed(self, column: Ints, groups: int, columns: int) -> Sums:
+        index, shape = self.group * columns + column, (groups, columns)
+        sums = (add_up(index, values, groups * columns) for values in self.sums.values())
+        return Sums(*(values.reshape(shape) for values in sums))
 
-        Measures of decisions are the same; their errors are if all rows weigh the same.
-        """
-        kind = self.kind(first)
-        sums = [add_up(kind, getattr(self, name), len(KINDS)) for name in SUMS]
-        used = np.flatnonzero(sums[0])
-        label, above = np.divmod(used, 2)
-        return Cells(np.zeros_like(used), label, above * first, *(x[used] for x in sums))
+    def handed(self, groups: Sequence[Group]) -> Handed:
+        """Rows, sum w and sum w^2 of each group, if these are people handed over."""
+        sums = (add_up(self.group, x, len(groups)).tolist() for x in (self.n, self.w, self.w2))
+        each = zip(groups, *sums, strict=True)
+        return {as_group(group): (n, w, w2) for group, n, w, w2 in each if n}
 
     @property
     def is_weighted(self) -> bool:
         """True if any row had a weight other than 1."""
-        return not (np.array_equal(self.n, self.w) and np.array_equal(self.n, self.w2))
-
-    def _summed(self, column: Ints, groups: int, columns: int) -> Sums:
-        index, shape = self.group * columns + column, (groups, columns)
-        sums = (add_up(index, getattr(self, name), groups * columns) for name in SUMS)
-        return Sums(*(values.reshape(shape) for values in sums))
-
-
-def _distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """The distinct keys in order, and where each key is among them.
-
-    Where there are nearly as many keys as there could be, counting is quicker than sorting.
-    """
-    if keys.max(initial=0) > 4 * len(keys):
-        unique, index = np.unique(keys, return_inverse=True)
-        return unique, index
-    occurs = np.bincount(keys) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[keys]
+        return not all(np.array_equal(self.n, getattr(self, name)) for name in OF_WEIGHTS)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from os import PathLike
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ DEEPEST = 64
 LONGEST, LONGEST_SALT = 10_000, 1000
 """The greatest length of a text, and of a salt."""
 
-INSIDE = "must be a number strictly between 0 and 1"
+_INSIDE = "must be a number strictly between 0 and 1"
 
 _PLAIN = (str, bytes, int, float, list, tuple, dict, set, np.generic, Decimal, Fraction, type(None))
 
@@ -85,26 +86,26 @@ def _check_number(
     return number
 
 
-def _inside(number: float) -> bool:
-    return 0.0 < number < 1.0
+def _check_inside(name: str, value: Any, step: str, rule: str = _INSIDE) -> float:
+    return _check_number(name, value, lambda x: 0.0 < x < 1.0, rule, step)
 
 
 def check_threshold(threshold: Any, name: str = "threshold") -> float:
     """A decision threshold, strictly between 0 and 1."""
     step = f"use {name}=0.5, or the score from which people are treated as positive"
-    return _check_number(name, threshold, _inside, INSIDE, step)
+    return _check_inside(name, threshold, step)
 
 
 def check_confidence(confidence: Any, name: str = "confidence", usual: float = 0.95) -> float:
     """A confidence level, or another share, strictly between 0 and 1."""
-    return _check_number(name, confidence, _inside, INSIDE, f"use {name}={usual:g}")
+    return _check_inside(name, confidence, f"use {name}={usual:g}")
 
 
 def check_base_rate(value: Any, name: str = "base_rate") -> float:
     """A base rate, strictly between 0 and 1."""
-    rule = f"{INSIDE}: without positives or negatives there are no error rates"
+    rule = f"{_INSIDE}: without positives or negatives there are no error rates"
     step = "use the share of positives of a group that has both labels"
-    return _check_number(name, value, _inside, rule, step)
+    return _check_inside(name, value, step, rule)
 
 
 def check_amount(name: str, value: Any, step: str = "use 0.0 for none") -> float:
@@ -203,23 +204,6 @@ def check_path(path: Any, name: str = "path") -> None:
     check_kind(name, path, (str, PathLike), rule, step)
 
 
-def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dict[str, Any]:
-    """Names of columns by role, with ``group`` as a list."""
-    groups = list(group) if isinstance(group, list | tuple) else [group]
-    step = "pass names of columns, or leave data out and pass arrays"
-    for role, name in (("score", score), ("label", label), ("weight", weight)):
-        if not isinstance(name, str) and not (role == "weight" and name is None):
-            rule = "must be the name of a column when data are given"
-            raise UsageError(Problem(role, rule, short(name), step))
-    if not groups or not all(isinstance(name, str) for name in groups):
-        rule = "must be the name of a column when data are given, or a list of names"
-        raise UsageError(Problem("group", rule, short(group), step))
-    if len(set(groups)) != len(groups):
-        step = "leave out the repetition"
-        raise UsageError(Problem("group", "must name each column once", short(group), step))
-    return {"score": score, "label": label, "weight": weight, "group": groups}
-
-
 def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
     """Raise one error for all names, or lists of names, that the data do not have."""
     known = [str(name) for name in columns]
@@ -231,7 +215,7 @@ def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
         raise UsageError(missing)
 
 
-def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
+def check_names(*, optional: Sequence[str] = (), step: Any = None, **names: Any) -> None:
     """Raise if names of columns are not texts; those in ``optional`` may be None.
 
     Examples
@@ -244,22 +228,30 @@ def check_names(*, optional: Sequence[str] = (), **names: Any) -> None:
     """
     for role, name in names.items():
         if not isinstance(name, str) and not (name is None and role in optional):
-            rule, step = "must be the name of a column", f"pass one text, for example {role}='new'"
-            raise UsageError(Problem(role, rule, repr(name)[:80], step))
+            step = step or f"pass one text, for example {role}='new'"
+            raise UsageError(Problem(role, "must be the name of a column", short(name), step))
 
 
-def group_names_of(group: Any) -> list[str]:
+def group_names_of(group: Any, step: str | None = None) -> list[str]:
     """The names of the group columns, one or several."""
-    if isinstance(group, list | tuple) and not group:
+    names = list(group) if isinstance(group, list | tuple) else [group]
+    if not names:
         step = "name the group column"
         raise UsageError(Problem("group", "must name at least one column", "none", step))
-    names = list(group) if isinstance(group, list | tuple) else [group]
     for name in names:
-        check_names(group=name)
+        check_names(group=name, step=step)
     if len(set(names)) != len(names):
         step = "leave out the repetition"
-        raise UsageError(Problem("group", "must name each column once", repr(group)[:80], step))
+        raise UsageError(Problem("group", "must name each column once", short(group), step))
     return names
+
+
+def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dict[str, Any]:
+    """Names of columns by role, with ``group`` as a list."""
+    step = "pass names of columns, or leave data out and pass arrays"
+    check_names(score=score, label=label, weight=weight, optional=("weight",), step=step)
+    groups = group_names_of(group, step)
+    return {"score": score, "label": label, "weight": weight, "group": groups}
 
 
 def check_written(
@@ -273,18 +265,9 @@ def check_written(
 ) -> None:
     """Raise if the names to write would lose the repair, or overwrite another column.
 
-    Parameters
-    ----------
-    columns : names
-        The columns of the data.
-    output : str
-        The repaired score; it may replace a column of exactly this name.
-    changed, handed_over : str or None
-        The flags, which must be new columns.
-    by_case : bool
-        Whether names that differ only in case are different.
-    role : str
-        What the argument that names the output is called.
+    ``output`` may replace a column of exactly this name; the flags ``changed`` and ``handed_over``
+    must be new.  With ``by_case``, names that differ only in case are different.  ``role`` is the
+    name of the argument for the output.
     """
 
     def same(one: str, other: str) -> bool:
@@ -329,52 +312,25 @@ def finite_or_none(value: float | None) -> float | None:
 def parse_json(text: str) -> Any:
     """Parse untrusted JSON text; raise a ValueError if it is invalid.
 
-    Also invalid are names that occur twice in an object, numbers that are not finite or too long,
-    text that UTF-8 cannot encode, and deep nesting.
+    Also invalid are names that occur twice in an object, numbers that are not finite or too large
+    for a float, text that UTF-8 cannot encode, and deep nesting.
     """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in content:
+                raise ValueError(f"the name {short(name)} twice in one object")
+            content[name] = value
+        return content
+
     try:
-        content = json.loads(
-            text,
-            parse_constant=_not_finite,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_unique,
-        )
+        content = json.loads(text, object_pairs_hook=unique)
     except RecursionError as error:
         raise ValueError("values nested too deeply") from error
     except TypeError as error:
         raise ValueError(f"{short(text)}, which is not text") from error
-    _check_values(content)
-    return content
-
-
-def _not_finite(text: str) -> Never:
-    raise ValueError(f"{short(text)}, which is not a finite number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _not_finite(text)
-
-
-def _whole(text: str) -> int:
-    # Longer ones do not fit a float.
-    if len(text) > 300:
-        raise ValueError(f"a whole number of {len(text)} digits")
-    return int(text)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in content:
-            raise ValueError(f"the name {short(name)} twice in one object")
-        content[name] = value
-    return content
-
-
-def _check_values(content: Any) -> None:
-    """Check every text and the depth of nesting, without recursion."""
+    # Level by level, without recursion.
     level, depth = [content], 0
     while level:
         inside: list[Any] = []
@@ -387,6 +343,9 @@ def _check_values(content: Any) -> None:
                 inside += value.values()
             elif isinstance(value, list):
                 inside += value
+            elif value is not None and not abs(value) <= sys.float_info.max:
+                raise ValueError(f"{short(value)}, which is not a finite number")
         level, depth = inside, depth + 1
         if depth > DEEPEST:
             raise ValueError(f"values nested more than {DEEPEST} deep")
+    return content

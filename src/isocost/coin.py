@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -26,49 +27,40 @@ from isocost.errors import DataError, Problem
 from isocost.groups import is_null
 from isocost.typing import is_masked
 
+SCHEME, BITS = "md5-52", 52
+
+Coins: TypeAlias = npt.NDArray[np.uint64]
 Words: TypeAlias = npt.NDArray[np.uint32]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-_MASK = 0xFFFFFFFF
+_CHUNK = 2**15
+_LONGEST = 200
+_BILLION = np.uint64(10**9)
+_POWERS = np.array([10**k for k in range(20)], dtype=np.uint64)
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _SINE = tuple(int(abs(math.sin(i + 1)) * 2**32) for i in range(64))
 _ROTATIONS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 _ORDER = ((1, 0), (5, 1), (3, 5), (7, 0))
 
 
-def first_64_bits(prefix: bytes, columns: Bytes) -> npt.NDArray[np.uint64]:
-    """The first 8 bytes of each digest, as big-endian numbers.
-
-    Parameters
-    ----------
-    prefix : bytes
-        The start of every message.
-    columns : array of uint8, shape (length, rows)
-        The rest of each message, one byte position per row of the array.
-    """
-    blocks = _blocks(prefix, columns)
-    rows = columns.shape[1]
-    state = tuple(np.full(rows, word, dtype=np.uint32) for word in _START)
-    for block in blocks:
-        state = _compress(state, block)
-    high = state[0].byteswap().astype(np.uint64)
-    low = state[1].byteswap().astype(np.uint64)
-    return (high << np.uint64(32)) | low
-
-
-def _blocks(prefix: bytes, columns: Bytes) -> list[list[Words | int]]:
-    """Cut the padded messages into blocks of 16 words; constant words are plain numbers."""
+def _hashed(prefix: bytes, columns: Bytes) -> Coins:
+    """The coins of messages: a prefix, then a column each of ``columns``, shape (length, rows)."""
     start, length = len(prefix), len(prefix) + columns.shape[0]
     padded = 64 * ((length + 8) // 64 + 1)
     fixed = bytearray(padded)
     fixed[:start] = prefix
     fixed[length] = 0x80
     fixed[-8:] = (8 * length).to_bytes(8, "little")
+    # Words that are the same in all messages are plain numbers.
     words: list[Any] = [int.from_bytes(fixed[i : i + 4], "little") for i in range(0, padded, 4)]
     for position in range(start, length):
         byte = columns[position - start].astype(np.uint32)
         words[position // 4] = words[position // 4] + (byte << np.uint32(8 * (position % 4)))
-    return [words[i : i + 16] for i in range(0, len(words), 16)]
+    state = tuple(np.full(columns.shape[1], word, dtype=np.uint32) for word in _START)
+    for i in range(0, len(words), 16):
+        state = _compress(state, words[i : i + 16])
+    high, low = (word.byteswap().astype(np.uint64) for word in state[:2])
+    return ((high << np.uint64(32)) | low) >> np.uint64(64 - BITS)
 
 
 def _mix(round_: int, b: Words, c: Words, d: Words, out: Words) -> Words:
@@ -95,12 +87,11 @@ def _compress(state: tuple[Words, ...], block: list[Words | int]) -> tuple[Words
     for step in range(64):
         round_ = step // 16
         factor, shift = _ORDER[round_]
-        word = block[(factor * step + shift) % 16]
-        rotation = _ROTATIONS[round_][step % 4]
+        word, rotation = block[(factor * step + shift) % 16], _ROTATIONS[round_][step % 4]
         _mix(round_, b, c, d, out=mixed)
         a += mixed
         if isinstance(word, int):
-            a += np.uint32((word + _SINE[step]) & _MASK)
+            a += np.uint32((word + _SINE[step]) & 0xFFFFFFFF)
         else:
             a += word
             a += np.uint32(_SINE[step])
@@ -110,17 +101,6 @@ def _compress(state: tuple[Words, ...], block: list[Words | int]) -> tuple[Words
         a += b
         a, b, c, d = d, a, b, c
     return tuple(old + new for old, new in zip(state, (a, b, c, d), strict=True))
-
-
-SCHEME = "md5-52"
-BITS = 52
-
-Coins = npt.NDArray[np.uint64]
-
-_CHUNK = 2**15
-_LONGEST = 200
-_BILLION = np.uint64(10**9)
-_POWERS = np.array([10**k for k in range(20)], dtype=np.uint64)
 
 
 def bound(probability: float) -> int:
@@ -162,14 +142,9 @@ def seeded_coins(rows: int, seed: int) -> Coins:
 
 
 def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
-    """The coin of each id.
+    """The coin of each id, a whole number or a text; another salt gives other coins.
 
-    Parameters
-    ----------
-    ids : array of whole numbers or texts
-        Null ids are an error, and so are floats, because 1.0 is not written like 1.
-    salt : str
-        A different salt gives different coins.
+    Null ids are an error, and so are floats, because 1.0 is not written like 1.
 
     Examples
     --------
@@ -187,6 +162,7 @@ def coins(ids: npt.ArrayLike | Sequence[Any], salt: str) -> Coins:
 
 
 def _as_array(ids: Any) -> npt.NDArray[Any]:
+    """An array of whole numbers, or of texts and perhaps large whole numbers."""
     if is_masked(ids) and np.ma.getmaskarray(ids).any():
         raise _bad_ids(f"{int(np.ma.getmaskarray(ids).sum())} masked values", null=True)
     # np.asarray would silently turn [1, "a"] into texts.
@@ -195,18 +171,13 @@ def _as_array(ids: Any) -> npt.NDArray[Any]:
         raise _bad_ids(f"an array of shape {array.shape}")
     if array.dtype.kind in "iuU":
         return array
-    if array.dtype.kind == "T":
-        array = array.astype(object)
-    if array.dtype.kind == "O":
-        return _check_objects(array)
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise _bad_ids(f"{int(np.isnan(array).sum())} null values among floats", null=True)
-    raise _bad_ids(f"values of type {array.dtype}")
-
-
-def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind not in "TO":
+        raise _bad_ids(f"values of type {array.dtype}")
+    array = array.astype(object, copy=False)
     kinds = set(map(type, array.tolist()))
-    nulls = sum(1 for value in array.tolist() if is_null(value)) if kinds - {str, int} else 0
+    nulls = sum(map(is_null, array.tolist())) if kinds - {str, int} else 0
     if nulls:
         raise _bad_ids(f"{nulls} null values", null=True)
     # NumPy's time spans are integers.
@@ -214,20 +185,16 @@ def _check_objects(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     wrong = [k for k in kinds if k in refused or not issubclass(k, str | int | np.integer)]
     if wrong:
         raise _bad_ids(f"values of type {', '.join(sorted(k.__name__ for k in wrong))}")
-    if all(not issubclass(kind, str) for kind in kinds):
-        try:
+    if not any(issubclass(kind, str) for kind in kinds):
+        with suppress(OverflowError):
             return array.astype(np.int64)
-        except OverflowError:
-            pass
     return array
 
 
 def _bad_ids(got: str, null: bool = False) -> DataError:
-    step = (
-        "give every row an id, or pass seed= instead of id="
-        if null
-        else "use whole numbers or texts as ids, for example by casting the column to text"
-    )
+    step = "use whole numbers or texts as ids, for example by casting the column to text"
+    if null:
+        step = "give every row an id, or pass seed= instead of id="
     return DataError(Problem("id", "must be a whole number or a text in every row", got, step))
 
 
@@ -239,15 +206,11 @@ def _throw_numbers(values: npt.NDArray[Any], prefix: bytes) -> Coins:
     digits = np.searchsorted(_POWERS, size, side="right")
     digits[size == 0] = 1
     shape = digits * 2 + negative
-    for kind in _distinct(shape):
+    for kind in np.flatnonzero(np.bincount(shape)).tolist():
         rows = slice(None) if kind == shape[0] and (shape == kind).all() else shape == kind
         sign = b"-" if kind % 2 else b""
-        out[rows] = _coin(first_64_bits(prefix + sign, _decimal(size[rows], kind // 2)))
+        out[rows] = _hashed(prefix + sign, _decimal(size[rows], kind // 2))
     return out
-
-
-def _distinct(values: npt.NDArray[Any]) -> list[int]:
-    return [int(v) for v in np.flatnonzero(np.bincount(values))]
 
 
 def _decimal(values: Coins, digits: int) -> npt.NDArray[np.uint8]:
@@ -275,10 +238,9 @@ def _throw_texts(values: npt.NDArray[Any], prefix: bytes) -> Coins:
         return _throw_slowly(values.tolist(), prefix)
     lengths = np.char.str_len(texts)
     out = np.empty(len(texts), dtype=np.uint64)
-    for length in _distinct(lengths):
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         rows = lengths == length
-        columns = np.ascontiguousarray(letters[rows, :length].T.astype(np.uint8))
-        out[rows] = _coin(first_64_bits(prefix, columns))
+        out[rows] = _hashed(prefix, np.ascontiguousarray(letters[rows, :length].T.astype(np.uint8)))
     return out
 
 
@@ -299,17 +261,9 @@ def _throw_slowly(values: Iterable[Any], prefix: bytes) -> Coins:
     # Few come here, and importing it loads OpenSSL.
     import hashlib
 
-    shift = 64 - BITS
-    numbers = (
-        int.from_bytes(hashlib.md5(prefix + str(v).encode(), usedforsecurity=False).digest()[:8])
-        >> shift
-        for v in values
-    )
     try:
-        return np.fromiter(numbers, dtype=np.uint64)
+        messages = [prefix + str(value).encode() for value in values]
     except UnicodeEncodeError as error:
         raise _bad_ids("a text that UTF-8 cannot encode") from error
-
-
-def _coin(first: Coins) -> Coins:
-    return first >> np.uint64(64 - BITS)
+    digests = (hashlib.md5(one, usedforsecurity=False).hexdigest() for one in messages)
+    return np.fromiter((int(digest[: BITS // 4], 16) for digest in digests), dtype=np.uint64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from isocost.checks import as_number, check_flag, short
 from isocost.errors import Problem, UsageError, listing, setting, spoken
-from isocost.groups import Group, as_group, from_json
+from isocost.groups import Group, as_group
 from isocost.result import Record
 from isocost.typing import Floats
 
@@ -19,9 +19,6 @@ Amount: TypeAlias = float | Mapping[Group, float]
 
 LEAST, MOST = 1e-100, 1e100
 """A cost that is not 0 lies between these, so that products and ratios of costs are numbers."""
-
-MOST_LISTED = 5
-"""How many groups an error names."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,17 @@ class Cost(Record):
     by_base_rate: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("fp", "fn"):
-            object.__setattr__(self, name, _check_amount(name, getattr(self, name)))
+        for name, amount in (("fp", self.fp), ("fn", self.fn)):
+            if isinstance(amount, Mapping):
+                if not amount:
+                    raise _not_a_cost({})
+                checked: Amount = {
+                    as_group(group): _check_amount(f"{name} of group {group!r}", number)
+                    for group, number in amount.items()
+                }
+            else:
+                checked = _check_amount(name, amount)
+            object.__setattr__(self, name, checked)
         check_flag("by_base_rate", self.by_base_rate)
         if isinstance(self.fp, Mapping) and isinstance(self.fn, Mapping):
             self.check_groups(list(self.fp))
@@ -91,15 +97,13 @@ class Cost(Record):
         kind, _, numbers = text.strip().lower().partition(":")
         if kind in ("fpr", "fnr") and not numbers:
             return cls.fpr() if kind == "fpr" else cls.fnr()
-        parts = numbers.split(",")
-        if kind in ("weighted", "plain") and len(parts) == 2:
-            try:
-                fp, fn = (float(part) for part in parts)
-            except ValueError:
-                pass
-            else:
-                return cls(fp=fp, fn=fn, by_base_rate=kind == "weighted")
-        raise _not_a_cost(text)
+        try:
+            fp, fn = map(float, numbers.split(","))
+        except ValueError as error:
+            raise _not_a_cost(text) from error
+        if kind not in ("weighted", "plain"):
+            raise _not_a_cost(text)
+        return cls(fp=fp, fn=fn, by_base_rate=kind == "weighted")
 
     def coefficients(self, groups: Sequence[Group], base_rates: Floats) -> tuple[Floats, Floats]:
         """The numbers a and b of each group.
@@ -114,20 +118,18 @@ class Cost(Record):
 
     @property
     def kind(self) -> str:
-        """How the command line calls it: "fpr", "fnr", "weighted" or "plain"."""
+        """The word for it on the command line: "fpr", "fnr", "weighted" or "plain"."""
         if not self.by_base_rate and (self.fp, self.fn) in ((1.0, 0.0), (0.0, 1.0)):
             return "fpr" if self.fp else "fnr"
         return "weighted" if self.by_base_rate else "plain"
 
     @property
     def is_per_group(self) -> bool:
-        """Whether the amounts differ by group."""
+        """True if the amounts differ by group."""
         return bool(self._mappings())
 
     def among(self, groups: Iterable[Group]) -> Cost:
-        """The same for some of the groups only; nothing changes unless amounts differ by group."""
-        if not self.is_per_group:
-            return self
+        """The cost for some of the groups only; nothing changes unless amounts differ by group."""
         kept = list(groups)
         fp, fn = (
             {group: amount[group] for group in kept if group in amount}
@@ -156,8 +158,8 @@ class Cost(Record):
         unknown = [group for group in self._named_groups() if group not in known]
         lacking = [g for g in groups if any(g not in amount for amount in amounts)]
         if unknown or lacking:
-            got = [f"unknown group {short(group)}" for group in unknown[:MOST_LISTED]]
-            got += [f"no number for group {short(group)}" for group in lacking[:MOST_LISTED]]
+            got = [f"unknown group {short(group)}" for group in unknown[:5]]
+            got += [f"no number for group {short(group)}" for group in lacking[:5]]
             rule = "a cost per group must name each group of the data and no other"
             step = f"use exactly the groups {listing(map(repr, groups))}"
             raise UsageError(Problem("cost", rule, ", ".join(got), step))
@@ -167,19 +169,16 @@ class Cost(Record):
         """The reverse of :meth:`to_dict`; everything is checked."""
         if not isinstance(content, dict) or content.keys() != {"fp", "fn", "by_base_rate"}:
             raise _not_a_cost(content)
-        amounts = {}
-        for name in ("fp", "fn"):
-            value = content[name]
+        amounts = dict(content)
+        for name, value in content.items():
             if isinstance(value, list):
-                if not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+                try:
+                    amounts[name] = {as_group(group): number for group, number in value}
+                except (TypeError, ValueError) as error:
+                    raise _not_a_cost(content) from error
+                if len(amounts[name]) != len(value):
                     raise _not_a_cost(content)
-                value = {from_json(group): number for group, number in value}
-                if len(value) != len(content[name]):
-                    raise _not_a_cost(content)
-            amounts[name] = value
-        if not isinstance(content["by_base_rate"], bool):
-            raise _not_a_cost(content)
-        return cls(**amounts, by_base_rate=content["by_base_rate"])
+        return cls(**amounts)
 
     def __str__(self) -> str:
         if self.is_per_group:
@@ -198,11 +197,7 @@ CostLike: TypeAlias = Cost | str
 
 def as_cost(cost: CostLike) -> Cost:
     """A cost from a :class:`Cost` or a text such as "fnr"."""
-    if isinstance(cost, Cost):
-        return cost
-    if isinstance(cost, str):
-        return Cost.parse(cost)
-    raise _not_a_cost(cost)
+    return cost if isinstance(cost, Cost) else Cost.parse(cost)
 
 
 def _not_a_cost(got: object) -> UsageError:
@@ -215,18 +210,7 @@ def _amount(amount: Amount, group: Any) -> float:
     return amount[group] if isinstance(amount, Mapping) else amount
 
 
-def _check_amount(name: str, amount: Any) -> Amount:
-    if isinstance(amount, Mapping):
-        if not amount:
-            raise _not_a_cost({})
-        return {
-            as_group(group): _check_number(f"{name} of group {group!r}", number)
-            for group, number in amount.items()
-        }
-    return _check_number(name, amount)
-
-
-def _check_number(name: str, value: Any) -> float:
+def _check_amount(name: str, value: Any) -> float:
     number = as_number(value)
     if number != 0 and not LEAST <= number <= MOST:
         rule = f"{name} must be a number that is at least 0; from {LEAST:g} to {MOST:g} if not 0"

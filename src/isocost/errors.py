@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from isocost.repairs.hand_over import Deferral
     from isocost.repairs.reconcile import Reconcilability
 
-
 _LONG_WORD, _LONGEST = re.compile(r"\S{400,}"), 5000
 """Words that are shortened in messages, such as names of columns, and the most of one part."""
 
@@ -114,9 +113,7 @@ class InfeasibleError(IsocostError):
         super().__init__(problem)
         self.feasibility = feasibility
 
-    def __reduce__(
-        self,
-    ) -> tuple[type[InfeasibleError], tuple[Problem, Feasibility | Reconcilability | Deferral]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problems[0], self.feasibility)
 
 
@@ -160,14 +157,8 @@ UNSET: Final[Any] = object()
 class Language:
     """The spelling of settings where messages are read.
 
-    Attributes
-    ----------
-    place : {"python", "shell", "page"}
-        The place where messages are read.
-    setting : callable
-        The text for a name and a value, which may be :data:`UNSET`.
-    command : callable
-        The text for a command and its further words.
+    ``setting`` gives the text for a name and a value, which may be :data:`UNSET`; ``command`` that
+    for a command and its further words.
     """
 
     place: Literal["python", "shell", "page"]
@@ -272,10 +263,11 @@ def missing_column(role: str, wanted: object, available: Sequence[str]) -> Probl
       next: did you mean score="score"?
     """
     near = difflib.get_close_matches(str(wanted), available, n=1, cutoff=0.5)
-    step = f"name one of the columns above with {setting(role)}"
+    got = f"{wanted!r}, and the columns are {listing(map(repr, available))}"
     if near:
         step = f"did you mean {setting(role, near[0])}?"
-    got = f"{wanted!r}, and the columns are {listing(map(repr, available))}"
-    if not available:
+    elif available:
+        step = f"name one of the columns above with {setting(role)}"
+    else:
         got, step = f"{wanted!r}, and the data have no columns", "pass data that have columns"
     return Problem(role, "must name a column of the data", got, step)

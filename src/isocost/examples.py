@@ -69,8 +69,7 @@ def compas_csv() -> str:
     id,group,decile,label,score
     1,Caucasian,1,0,0.21594
     """
-    columns = {name: values.tolist() for name, values in compas_rows().items()}
-    return csv_text(columns) + "\n"
+    return csv_text({name: values.tolist() for name, values in compas_rows().items()}) + "\n"
 
 
 def compas(edges: tuple[float, ...] = ()) -> Tally:

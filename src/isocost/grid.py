@@ -21,7 +21,9 @@ from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError, setting
 from isocost.typing import Bools, Floats, Ints
 
-MAX_BINS = 2**16
+BINS, MAX_BINS = 1024, 2**16
+"""The number of equal parts that scores are counted in by default, and the greatest."""
+
 TENTHS = tuple(i / 10 for i in range(1, 10))
 
 
@@ -51,14 +53,12 @@ class Grid:
     [0, 3, 6, 7, 12]
     """
 
-    bins: int = 1024
+    bins: int = BINS
     edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        bins = check_whole(
-            "bins", self.bins, 1, MAX_BINS, f"use {setting('bins', 1024)}, the default"
-        )
-        object.__setattr__(self, "bins", bins)
+        step = f"use {setting('bins', BINS)}, the default"
+        object.__setattr__(self, "bins", check_whole("bins", self.bins, 1, MAX_BINS, step))
         further = set(check_numbers("edges", self.edges)) - self._even.union(TENTHS)
         object.__setattr__(self, "edges", tuple(sorted(further)))
 
@@ -102,7 +102,7 @@ class Grid:
 
     @cached_property
     def _is_cut(self) -> Bools:
-        """For each equal part, whether a further edge lies inside it."""
+        """True for each equal part that has a further edge inside."""
         cut = np.zeros(self.bins + 1, dtype=bool)
         cut[(np.array(self.extra) * self.bins).astype(np.intp)] = True
         return cut
@@ -154,17 +154,14 @@ class Grid:
         bins = np.searchsorted(self.cuts, scores, side="right") - 1
         return np.minimum(bins, self.size - 1)
 
-    def has_cut(self, value: float) -> bool:
-        """True if ``value`` is one of the cut points."""
-        return value in self._index_of_cut
-
     @cached_property
-    def _index_of_cut(self) -> dict[float, int]:
+    def index_of_cut(self) -> dict[float, int]:
+        """The first bin at or above each cut point."""
         return {cut: index for index, cut in enumerate(self.cuts.tolist())}
 
     def first_bin(self, value: float, name: str = "threshold") -> int:
         """The first bin at or above ``value``, which must be a cut point."""
-        if not self.has_cut(value):
+        if value not in self.index_of_cut:
             rule = "must be an edge of the tally, so that no bin lies on both sides of it"
             got = f"{value!r}, which lies inside a bin"
             step = (
@@ -172,12 +169,10 @@ class Grid:
                 f"of 1/{self.bins}"
             )
             raise UsageError(Problem(name, rule, got, step))
-        return self._index_of_cut[value]
+        return self.index_of_cut[value]
 
 
 _LARGEST = float(np.finfo(np.float64).max)
-
-_RANKS = re.compile(r"rank:(-?[0-9]{1,9})-(-?[0-9]{1,9})")
 
 
 @dataclass(frozen=True)
@@ -286,9 +281,9 @@ def scale_named(name: Any) -> Scale:
     (0.57, 0.05)
     """
     if isinstance(name, str):
-        ranks = _RANKS.fullmatch(name)
-        if ranks and int(ranks[1]) < int(ranks[2]):
-            return _ranks(int(ranks[1]), int(ranks[2]))
+        named = re.fullmatch(r"rank:(-?[0-9]{1,9})-(-?[0-9]{1,9})", name)
+        if named and int(named[1]) < int(named[2]):
+            return _ranks(int(named[1]), int(named[2]))
         if name in SCALES:
             return SCALES[name]
     rule = f"must be {', '.join(SCALES)}, or a range of ranks such as rank:1-10"

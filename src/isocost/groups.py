@@ -19,7 +19,6 @@ from isocost.errors import DataError, Problem
 Scalar: TypeAlias = str | int | float | bool
 Group: TypeAlias = Scalar | tuple[Scalar, ...]
 
-_KINDS = tuple("biufU")
 _RANK = {bool: 0, int: 1, float: 2, str: 3}
 
 
@@ -32,31 +31,25 @@ def as_group(value: Any) -> Group:
     >>> as_group(np.int8(3)), as_group(["F", 1])
     (3, ('F', 1))
     """
-    if isinstance(value, tuple | list):
-        if not value:
-            raise _bad_group(value)
+    if isinstance(value, tuple | list) and value:
         return tuple(as_scalar(part) for part in value)
     return as_scalar(value)
 
 
 def as_scalar(value: Any) -> Scalar:
-    """Convert a single value of a column to a part of a group; nested values are an error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_scalar(np.uint64(2**63)), as_scalar(np.str_("a"))
-    (9223372036854775808, 'a')
-    """
+    """Convert a single value of a column to a part of a group; nested values are an error."""
     # NumPy's own numbers and texts; item() of a date would be nanoseconds.
-    if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "") in _KINDS:
+    if getattr(value, "ndim", 1) == 0 and getattr(value.dtype, "kind", "?") in "biufU":
         value = value.item()
     if type(value) not in _RANK and isinstance(value, str):
         value = str(value)
-    if isinstance(value, str) and not is_writable(value):
-        raise _bad_group(value)
-    if type(value) not in _RANK or (isinstance(value, float) and not math.isfinite(value)):
-        raise _bad_group(value)
+    unwritable = isinstance(value, str) and not is_writable(value)
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    if type(value) not in _RANK or unwritable or infinite:
+        rule = "values must be text, numbers or booleans"
+        got = f"{repr(value)[:100]} of type {type(value).__name__}"
+        step = "convert the column to text first, for example with str() or CAST(... AS VARCHAR)"
+        raise DataError(Problem("group", rule, got, step))
     return value  # type: ignore[no-any-return]
 
 
@@ -94,13 +87,6 @@ def is_exact(number: float) -> bool:
         return False
 
 
-def _bad_group(value: Any) -> DataError:
-    rule = "values must be text, numbers or booleans"
-    got = f"{repr(value)[:100]} of type {type(value).__name__}"
-    step = "convert the column to text first, for example with str() or CAST(... AS VARCHAR)"
-    return DataError(Problem("group", rule, got, step))
-
-
 def sort_groups(groups: Iterable[Group]) -> list[Group]:
     """Sort groups by type, then value, so that the order of rows never matters.
 
@@ -108,10 +94,9 @@ def sort_groups(groups: Iterable[Group]) -> list[Group]:
     they would be one key of a mapping.
     """
     ordered = sorted(groups, key=lambda g: tuple((_RANK[type(x)], x) for x in parts_of(g)))
-    if len(set(ordered)) != len(ordered):
-        counts = Counter(ordered)
-        twin = next(g for g in ordered if counts[g] > 1)
-        twins = [g for g in ordered if g == twin]
+    twin, times = Counter(ordered).most_common(1)[0] if ordered else (None, 0)
+    if times > 1:
+        twins = [group for group in ordered if group == twin]
         rule = "values must stay different when compared"
         got = f"{', '.join(map(repr, twins[:5]))}, which are equal in Python"
         step = "convert the column to text first, so that each value is its own group"
@@ -130,15 +115,12 @@ def group_names(groups: Sequence[Group]) -> list[str]:
     ['1', "'1'"]
     """
     parts = list(map(parts_of, groups))
-    plain = [", ".join(_visible(str(part)) for part in group) for group in parts]
-    if len(set(plain)) == len(plain):
-        return plain
-    return [", ".join(map(repr, group)) for group in parts]
-
-
-def _visible(text: str) -> str:
-    """A text that is safe for a terminal: characters that cannot be printed are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    # What cannot be printed is escaped, so that it does nothing to a terminal.
+    plain = [
+        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+        for name in (", ".join(map(str, group)) for group in parts)
+    ]
+    return plain if len(set(plain)) == len(plain) else [", ".join(map(repr, g)) for g in parts]
 
 
 def names_of(groups: Iterable[Group]) -> dict[Group, str]:
@@ -158,32 +140,21 @@ def shown_names(groups: Iterable[Group]) -> dict[Group, str]:
     ['women', 'group 1', 'F · 30']
     """
     plain = names_of(groups)
-    shown = {
-        group: " · ".join(group_names([part])[0] for part in group)
-        if isinstance(group, tuple) and len(group) > 1
-        else _called(name)
-        for group, name in plain.items()
-    }
+    shown = dict(plain)
+    for group, name in plain.items():
+        if isinstance(group, tuple) and len(group) > 1:
+            shown[group] = " · ".join(group_names([part])[0] for part in group)
+        elif re.fullmatch(r"-?\d+(\.\d+)?|True|False|.", name):
+            shown[group] = f"group {name.removesuffix('.0')}"
     return shown if len(set(shown.values())) == len(shown) else plain
-
-
-def _called(name: str) -> str:
-    bare = re.fullmatch(r"-?\d+(\.\d+)?|True|False|.", name) is not None
-    return f"group {name.removesuffix('.0')}" if bare else name
 
 
 def columns_of(groups: Sequence[Group | None], names: Any = None) -> dict[str, list[Any]]:
     """Groups as columns of a table: one, or one for each part of intersections.
 
-    Values keep their type.  A column of a table has one type, so groups of several types, and
-    whole numbers of more than 64 bits, become the texts that tables show.
-
-    Parameters
-    ----------
-    groups : sequence
-        One per row; None for everybody.
-    names : list of str, optional
-        The names of the parts of an intersection.
+    There is a group for each row, None for everybody; ``names`` are those of the parts.  Values
+    keep their type.  A column of a table has one type, so groups of several types, and whole
+    numbers of more than 64 bits, become the texts that tables show.
 
     Examples
     --------
@@ -229,15 +200,10 @@ def _of_one_type(values: Sequence[Any], mixed: bool = False) -> list[Any]:
 
 
 def to_json(group: Group) -> Any:
-    """A group for JSON: a tuple becomes a list."""
+    """A group for JSON, which :func:`as_group` reads: a tuple becomes a list."""
     return list(group) if isinstance(group, tuple) else group
 
 
 def pairs_to_json(values: Mapping[Group, Any]) -> list[list[Any]]:
     """Values by group for JSON: [group, value] pairs, which keep the type of the group."""
     return [[to_json(group), value] for group, value in values.items()]
-
-
-def from_json(value: Any) -> Group:
-    """The reverse of :func:`to_json`; an error if the value cannot be a group."""
-    return as_group(value)

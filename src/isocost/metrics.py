@@ -28,8 +28,7 @@ from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
 from isocost.measures.derived import GroupedPeople
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.question import DEFAULT
 from isocost.typing import Floats, is_masked
 
@@ -67,9 +66,7 @@ _FUNCTIONS = {
     if one.is_plain or (one.is_derived and not one.compares)
 }
 
-generalized_fpr = _FUNCTIONS["generalized_fpr"]
-
-generalized_fnr = _FUNCTIONS["generalized_fnr"]
+generalized_fpr, generalized_fnr = _FUNCTIONS["generalized_fpr"], _FUNCTIONS["generalized_fnr"]
 
 
 def __getattr__(name: str) -> Callable[..., float]:
@@ -127,18 +124,13 @@ def _checked(y_true: Any, y_score: Any, sample_weight: Any) -> tuple[Floats, Flo
         sizes = f"{len(y)}, {len(h)} and {len(w)} values"
         raise DataError(Problem(name, rule, sizes, "pass arrays of the same rows"))
     scores = "pass probabilities: the positive column of predict_proba, not decision_function"
+    weights = "drop rows without weight"
     problems = [
         Problem(name, rule, f"{(~valid).sum()} others, such as {values[row]} in row {row}", step)
         for name, values, valid, rule, step in (
             ("y_true", y, (y == 0) | (y == 1), "labels must be 0 or 1", "encode positives as 1"),
             ("y_score", h, (h >= 0) & (h <= 1), "scores must lie in [0, 1]", scores),
-            (
-                "sample_weight",
-                w,
-                (w > 0) & np.isfinite(w),
-                "weights must be positive",
-                "drop rows without weight",
-            ),
+            ("sample_weight", w, (w > 0) & (w < np.inf), "weights must be positive", weights),
         )
         if not valid.all()
         for row in [int(np.argmin(valid))]

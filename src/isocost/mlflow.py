@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from collections.abc import Iterable
+from typing import Any
 
 from isocost.checks import check_flag, short
 from isocost.errors import Problem, UsageError, require_package
 from isocost.groups import names_of
-from isocost.judging.audit import Audit, as_audit
+from isocost.judging.audit import Audit, audits
 from isocost.page.report import report_html
 from isocost.rules import Rule, check_rule
-from isocost.tallies import DataOptions, TallyLike
 from isocost.verdict.sentences import plain
 from isocost.verdict.wording import statement
 
@@ -27,29 +26,27 @@ BATCH = 1000
 """The most metrics that a tracking server accepts at once."""
 
 
+@audits("rule")
 def log_audit(
-    audit: Audit | TallyLike,
-    rule: Rule | None = None,
-    *,
-    report: bool = True,
-    prefix: str = "isocost",
-    **reading: Unpack[DataOptions],
+    audit: Audit, rule: Rule | None = None, *, report: bool = True, prefix: str = "isocost"
 ) -> str:
     """Log an audit to the active run of MLflow, or to a new one if there is none.
 
     Parameters
     ----------
     audit : Audit, Tally, or data
-        What is not an audit yet is audited with the usual settings.
-        Its numbers become metrics: ``isocost/groups/GROUP/fpr``, ``isocost/overall/fpr``,
-        ``isocost/disparities/fpr``, with ``_low`` and ``_high`` of disparities that have an
-        interval.  Numbers that are not defined are left out.
+        A tally is audited first, and data are counted before that.  Its numbers become metrics:
+        ``isocost/groups/GROUP/fpr``, ``isocost/overall/fpr``, ``isocost/disparities/fpr``, with
+        ``_low`` and ``_high`` of disparities that have an interval.  Numbers that are not defined
+        are left out.
     rule : Rule, optional
         A repair to keep beside the audit.
     report : bool
         Whether to log the page of :func:`isocost.report`; it takes a second or more.
     prefix : str
         The first part of every name.  A run has one audit for each prefix.
+    cost, threshold, tolerance
+        As for :func:`isocost.audit`; not with an audit, which has its own.
     **reading
         With data: the keywords of :func:`isocost.tally`, such as ``score``, ``label``, ``group``.
 
@@ -76,15 +73,34 @@ def log_audit(
     if rule is not None:
         check_rule(rule)
     check_flag("report", report)
-    _check_prefix(prefix)
-    audit = as_audit(audit, reading)
+    if not isinstance(prefix, str) or not re.fullmatch(r"\w[\w\-]{0,49}", prefix):
+        must = "must be at most 50 letters, digits, underscores and hyphens"
+        raise UsageError(Problem("prefix", must, short(prefix), 'for example prefix="after"'))
     install = 'pip install "isocost[mlflow]"'
     mlflow = require_package("mlflow", "mlflow", "is needed to log an audit", install)
     # Made before anything is logged: a run has all of it or nothing.
     page = report_html(audit, None if rule is None else [rule]) if report else None
-    parameters = {f"{prefix}.{name}": text for name, text in _parameters(audit, rule).items()}
+    asked: dict[str, Any] = {
+        "cost": audit.cost,
+        "threshold": audit.threshold,
+        "tolerance": audit.feasibility.tolerance,
+        "confidence": audit.confidence,
+        **audit.tally.columns,
+        "rule": None if rule is None else rule.method,
+    }
+    parameters = {
+        f"{prefix}.{name}": ", ".join(map(str, x)) if isinstance(x, list | tuple) else str(x)
+        for name, x in asked.items()
+        if x is not None
+    }
     run = mlflow.active_run() or mlflow.start_run()
-    _check_unlogged(mlflow.get_run(run.info.run_id).data.params, parameters, prefix)
+    logged = mlflow.get_run(run.info.run_id).data.params
+    for name, text in parameters.items():
+        if logged.get(name, text) != text:
+            must = "must be new in a run, unless the audit was made with the same arguments"
+            got = f"{prefix!r}, and {name} is {logged[name]} there, not {text}"
+            step = 'pass another prefix, for example prefix="after", or start another run'
+            raise UsageError(Problem("prefix", must, got, step))
     mlflow.log_params(parameters)
     mlflow.set_tag(f"{prefix}.verdict", plain(statement(audit).headline))
     metrics = list(metrics_of(audit, prefix).items())
@@ -144,36 +160,3 @@ def _safe_names(names: Iterable[str]) -> list[str]:
         used.add(unique.casefold())
         chosen.append(unique)
     return chosen
-
-
-def _parameters(audit: Audit, rule: Rule | None) -> dict[str, str]:
-    columns = {name: value for name, value in audit.tally.columns.items() if value is not None}
-    asked: dict[str, Any] = {
-        "cost": audit.cost,
-        "threshold": audit.threshold,
-        "tolerance": audit.feasibility.tolerance,
-        "confidence": audit.confidence,
-        **columns,
-        "rule": None if rule is None else rule.method,
-    }
-    return {
-        name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        for name, value in asked.items()
-        if value is not None
-    }
-
-
-def _check_prefix(prefix: object) -> None:
-    if not isinstance(prefix, str) or not re.fullmatch(r"\w[\w\-]{0,49}", prefix):
-        rule = "must be at most 50 letters, digits, underscores and hyphens"
-        raise UsageError(Problem("prefix", rule, short(prefix), 'for example prefix="after"'))
-
-
-def _check_unlogged(logged: Mapping[str, str], wanted: Mapping[str, str], prefix: str) -> None:
-    """Raise if the run has an audit of this prefix that was asked for something else."""
-    for name, text in wanted.items():
-        if logged.get(name, text) != text:
-            rule = "must be new in a run, unless the audit was made with the same arguments"
-            got = f"{prefix!r}, and {name} is {logged[name]} there, not {text}"
-            step = 'pass another prefix, for example prefix="after", or start another run'
-            raise UsageError(Problem("prefix", rule, got, step))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from isocost.checks import (
 )
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError, setting
-from isocost.groups import Group, from_json, to_json
-from isocost.tallies import DataOptions, as_tallies
+from isocost.groups import Group, as_group
+from isocost.result import Record
+from isocost.tallies import DataOptions, Tally, as_tally
 
 Favourable: TypeAlias = Literal["selected", "not_selected"]
 
@@ -42,7 +43,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, init=False)
-class Question:
+class Question(Record):
     """What is asked of a tally: costs, decisions, and how sure to be.
 
     Parameters
@@ -66,9 +67,8 @@ class Question:
     min_group : int
         Groups with fewer people, or with fewer than five of a label, are measured and listed, but
         not compared or repaired.  If fewer than two are larger, all that have both labels are
-        compared, and nothing counts as established.  With 15
-        people per label the interval of a rate reaches about 0.25 to each side, as far as
-        differences between groups ever go.
+        compared, and nothing counts as established.  With 15 people per label the interval of a
+        rate reaches about 0.25 to each side, as far as differences between groups ever go.
     measures : str or list, optional
         The measures to compute, as for :func:`isocost.audit`.
     reference : group, optional
@@ -99,6 +99,9 @@ class Question:
     reference: Group | None
     favourable: Favourable
 
+    unwritten: ClassVar[tuple[str, ...]] = ("measures",)
+    also: ClassVar[tuple[str, ...]] = ("_measures",)
+
     def __init__(
         self,
         cost: CostLike = "fnr",
@@ -122,58 +125,45 @@ class Question:
         if isinstance(measures, Iterable) and not isinstance(measures, str | Mapping):
             measures = tuple(measures)
         step = f"use {setting('min_group', 30)}, the default"
-        values = {
-            "cost": as_cost(cost),
-            "threshold": check_threshold(threshold),
-            "tolerance": check_tolerance(tolerance),
-            "confidence": confidence,
-            "replicates": replicates,
-            "remakes": remakes,
-            "seed": check_seed(seed),
-            "min_group": check_whole("min_group", min_group, 0, step=step),
-            "measures": measures,
-            "reference": reference,
-            "favourable": favourable,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            cost=as_cost(cost),
+            threshold=check_threshold(threshold),
+            tolerance=check_tolerance(tolerance),
+            confidence=confidence,
+            replicates=replicates,
+            remakes=remakes,
+            seed=check_seed(seed),
+            min_group=check_whole("min_group", min_group, 0, step=step),
+            measures=measures,
+            reference=reference,
+            favourable=favourable,
+        )
 
     def among(self, groups: Iterable[Group]) -> Question:
-        """The same question about some of the groups: a cost per group is that of these."""
+        """The question about some of the groups: a cost per group is that of these."""
         return self.but(cost=self.cost.among(groups)) if self.cost.is_per_group else self
 
     def but(self, **changes: Any) -> Question:
-        """The same question with some fields changed."""
+        """The question with some fields changed."""
         return replace(self, **changes) if changes else self
 
     def changed(self, *names: str) -> dict[str, Any]:
-        """Those of some fields that are not as usual."""
-        usual = {name: getattr(DEFAULT, name) for name in names}
-        return {n: value for n in names if (value := getattr(self, n)) != usual[n]}
+        """The fields among these that are not as usual."""
+        return {n: x for n in names if (x := getattr(self, n)) != getattr(DEFAULT, n)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; measures of one's own are named."""
-        measures = self.measures
-        if isinstance(measures, tuple):
-            measures = [getattr(one, "name", one) for one in measures]
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
-            "cost": self.cost.to_dict(),
-            "measures": measures,
-            "reference": None if self.reference is None else to_json(self.reference),
-        }
+    @property
+    def _measures(self) -> Any:
+        """The measures for JSON, in which measures of one's own are only named."""
+        if not isinstance(self.measures, tuple):
+            return self.measures
+        return [getattr(one, "name", one) for one in self.measures]
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Question:
         """The question of :meth:`to_dict`; measures of one's own must be added."""
-        reference = content["reference"]
-        return cls(
-            **{
-                **content,
-                "cost": Cost.from_dict(content["cost"]),
-                "reference": None if reference is None else from_json(reference),
-            }
-        )
+        cost, reference = Cost.from_dict(content["cost"]), content["reference"]
+        reference = None if reference is None else as_group(reference)
+        return cls(**{**content, "cost": cost, "reference": reference})
 
     @property
     def level(self) -> float:
@@ -190,37 +180,33 @@ def _check_replicates(replicates: Any, confidence: float) -> int:
     # Five replicates beyond each end are the least that an end can be read from.
     least = max(100, math.ceil(10.0 / (1.0 - confidence) - 1e-6))
     whole = isinstance(replicates, int | np.integer) and not isinstance(replicates, bool)
-    if not whole or not (replicates == 0 or least <= replicates <= MOST_REPLICATES):
-        raise UsageError(
-            Problem(
-                "replicates",
-                f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
-                f"{setting('confidence', confidence)}",
-                short(replicates),
-                f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
-                if least <= MOST_REPLICATES
-                else f"use a lower confidence, or {setting('replicates', 0)} for closed forms only",
-            )
-        )
-    return int(replicates)
+    if whole and (replicates == 0 or least <= replicates <= MOST_REPLICATES):
+        return int(replicates)
+    rule = f"must be 0, or a whole number from {least} to {MOST_REPLICATES} for "
+    step = f"use a lower confidence, or {setting('replicates', 0)} for closed forms only"
+    if least <= MOST_REPLICATES:
+        step = f"use {setting('replicates', max(2000, least))}, or 0 for closed forms only"
+    rule += setting("confidence", confidence)
+    raise UsageError(Problem("replicates", rule, short(replicates), step))
 
 
 DEFAULT = Question()
 """The question of somebody who sets nothing."""
 
-FIELDS = tuple(field.name for field in fields(Question))
+_PARAMETERS = inspect.signature(Question).parameters
 
+FIELDS = tuple(_PARAMETERS)
 
-Edges: TypeAlias = Callable[[dict[str, Any]], Iterable[float]]
-
-Fields: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
+Others: TypeAlias = dict[str, Any]
+"""Arguments of a function other than the tally and the fields of its question."""
 
 
 def asks(
     *positional: str,
-    edges: Edges | None = None,
-    defaults: Fields | None = None,
+    edges: Callable[[Others], Iterable[float]] | None = None,
+    defaults: Callable[[Others], Mapping[str, Any]] | None = None,
     also: tuple[str, ...] = (),
+    audited: tuple[type[Any], Callable[..., Any]] | None = None,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Make a public function of one whose first two parameters are a tally and a question.
 
@@ -240,6 +226,9 @@ def asks(
         function's other arguments: the cost of a rule, for example.
     also : tuple of str
         Other parameters that may be given data, which are counted in the same way.
+    audited : (class, callable), optional
+        The class of an audit, and the function that makes one of a tally and a question.  The
+        function then has an audit as its first parameter, in place of tally and question.
 
     Examples
     --------
@@ -254,9 +243,19 @@ def asks(
     """
 
     def door(function: Callable[..., Result]) -> Callable[..., Result]:
-        signature = _public(function, positional)
-        first, _, *own = inspect.signature(function).parameters
-        fields_asked = [name for name in FIELDS if name not in own]
+        kinds, private = inspect.Parameter, inspect.signature(function)
+        first, *rest = private.parameters.values()
+        own = {one.name: one for one in (rest if audited else rest[1:])}
+        # A repair of rates has a tolerance of its own.
+        fields_asked = {name: one for name, one in _PARAMETERS.items() if name not in own}
+        keyword = {
+            name: one.replace(kind=kinds.KEYWORD_ONLY) for name, one in (own | fields_asked).items()
+        }
+        placed = [keyword.pop(n).replace(kind=kinds.POSITIONAL_OR_KEYWORD) for n in positional]
+        whole = kinds("question", kinds.KEYWORD_ONLY, default=None, annotation="Question | None")
+        reads = kinds("reading", kinds.VAR_KEYWORD, annotation="Unpack[DataOptions]")
+        signature = private.replace(parameters=[first, *placed, *keyword.values(), whole, reads])
+        known = [*DataOptions.__annotations__, *own, *FIELDS, "question"]
 
         @wraps(function)
         def asking(*args: Any, **keywords: Any) -> Result:
@@ -269,51 +268,42 @@ def asks(
                     step = f"use {function.__name__}(..., question=...)"
                     rule = "must be passed by its name"
                     raise UsageError(Problem("question", rule, f"one as {name}", step))
-            data, reading = next(iter(given.values())), given.get("reading", {})
-            _check_keywords(function.__name__, reading, [*own, *FIELDS])
+            data, reading = given.pop(first.name), given.pop("reading", {})
+            if unknown := [name for name in reading if name not in known]:
+                near = get_close_matches(unknown[0], known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                got = f"got an unexpected keyword argument {unknown[0]!r}{hint}"
+                raise TypeError(f"{function.__name__}() {got}")
+            others = {name: given.pop(name) for name in own if name in given}
+            if audited and isinstance(data, audited[0]):
+                if settings := [*given, *reading]:
+                    rule, got = "belong to the audit already", ", ".join(settings)
+                    step = "leave them out, or pass the tally instead of the audit"
+                    raise UsageError(Problem("settings", rule, got, step))
+                return function(data, **others)
             asked = given.get("question")
-            others = {name: given[name] for name in own if name in given}
             if asked is not None:
                 question = check_question(asked)
             else:
                 question = DEFAULT.but(**(defaults(others) if defaults else {}))
             question = question.but(**{n: given[n] for n in fields_asked if n in given})
             cuts = (*question.edges, *(edges(others) if edges else ()))
-            several = [(n, others[n]) for n in also if others.get(n) is not None]
-            tally, *counted = as_tallies([(first, data), *several], reading, *cuts)
-            others.update(zip((name for name, _ in several), counted, strict=True))
-            return function(tally, question, **others)
+            several = {first.name: data}
+            several |= {name: others[name] for name in also if others.get(name) is not None}
+            # Keywords of data are wrong only where there are no data.
+            only = all(isinstance(one, Tally) for one in several.values())
+            for name, one in several.items():
+                read = {} if isinstance(one, Tally) and not only else reading
+                several[name] = as_tally(one, read, *cuts, name=name)
+            tally = several.pop(first.name)
+            if audited:
+                return function(audited[1](tally, question=question), **others)
+            return function(tally, question, **others, **several)
 
         asking.__signature__ = signature  # type: ignore[attr-defined]
         return asking
 
     return door
-
-
-def _public(function: Callable[..., Any], positional: tuple[str, ...]) -> inspect.Signature:
-    """The signature of the public function."""
-    kinds, whole = inspect.Parameter, inspect.signature(Question)
-    tally, _, *own = inspect.signature(function).parameters.values()
-    known = {one.name: one for one in own}
-    # A repair of rates has a tolerance of its own.
-    known |= {name: one for name, one in whole.parameters.items() if name not in known}
-    first = [known.pop(name).replace(kind=kinds.POSITIONAL_OR_KEYWORD) for name in positional]
-    others = [one.replace(kind=kinds.KEYWORD_ONLY) for one in known.values()]
-    question = kinds("question", kinds.KEYWORD_ONLY, default=None, annotation="Question | None")
-    reading = kinds("reading", kinds.VAR_KEYWORD, annotation="Unpack[DataOptions]")
-    returns = inspect.signature(function).return_annotation
-    parameters = [tally, *first, *others, question, reading]
-    return inspect.Signature(parameters, return_annotation=returns)
-
-
-def _check_keywords(function: str, reading: Mapping[str, Any], others: list[str]) -> None:
-    """Raise for a keyword that nothing reads, as Python does, with what may be meant."""
-    known = [*DataOptions.__annotations__, *others, "question"]
-    for name in reading:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def check_question(question: Any) -> Question:

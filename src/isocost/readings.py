@@ -8,51 +8,46 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from isocost.checks import is_writable, short
 from isocost.errors import UNSET, DataError, Language
-from isocost.groups import Group, Scalar, as_group, from_json, to_json
+from isocost.grid import BINS
+from isocost.groups import Group, Scalar, as_group
+from isocost.result import Record
 
 ROLES = ("score", "label", "group", "weight", "id")
 """The roles of columns."""
 
-USUAL_COLUMNS = {"score": "score", "label": "label", "group": ["group"]}
-"""The columns that a command reads unless others are named."""
+WAYS = ("scale", "decimal", "encoding", "sheet")
+"""Fields of a reading that are options of commands under the same name."""
 
 System: TypeAlias = Literal["posix", "windows"]
 """The reader of a command line: a POSIX shell, or cmd of Windows."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Record):
     """Settings with which data were read, and rows and groups that were left out.
 
     Attributes
     ----------
     columns : mapping
         The names of the columns by role; ``group`` is a list.  Empty for arrays.
-    positive : optional
-        The positive label, if one was named or guessed.
-    scale : str
-        What the scores are; see :func:`isocost.tally`.
-    decimal, encoding : str
-        The decimal sign and the encoding of texts.
+    positive, missing_group : optional
+        The positive label, if one was named or guessed, and the group of rows whose group is null.
+    scale, decimal, encoding, sheet : str
+        The kind of scores, the decimal sign, the encoding of texts, and the sheet of a workbook;
+        see :func:`isocost.tally`.
     guessed : str or None
         "encoding" if that was not asked for, and nothing in the data names it.
-    sheet : str or None
-        The sheet of a workbook.
-    missing_group : optional
-        The group of rows whose group is null.
     handed_over : bool
         True if rows without a score were counted apart.
     drop_missing : bool
         True if rows without a score, label, group or weight were to be dropped.
-    dropped_rows : int
-        Number of rows dropped for that reason.
-    missing_values : {column: rows}
-        Number of dropped rows without a value, by column; a row may lack several values.
+    dropped_rows, missing_values : int, {column: rows}
+        Number of rows dropped for that reason, and of those without a value in each column.
     dropped_groups : tuple of str
         Names of the groups left out.
     merged_groups : {name: names}
@@ -66,6 +61,8 @@ class Reading:
     >>> print(reading.command("audit", ["my data.csv"], "--cost", "fpr").posix)
     isocost audit 'my data.csv' --score='risk (%)' --positive=yes --scale=percent --cost fpr
     """
+
+    sparse: ClassVar[bool] = True
 
     columns: Mapping[str, Any] = field(default_factory=dict)
     positive: Scalar | None = None
@@ -110,7 +107,7 @@ class Reading:
         """The reading of both data; where they were read in different ways, both are named."""
         ways: dict[str, Any] = {
             name: " and ".join(dict.fromkeys(str(one or "none") for one in pair))
-            for name in ("scale", "decimal", "encoding", "sheet")
+            for name in WAYS
             if (pair := (getattr(self, name), getattr(other, name)))[0] != pair[1]
         }
         return replace(
@@ -127,73 +124,50 @@ class Reading:
 
     # Commands
 
-    def options(self, bins: int = 1024) -> list[str]:
+    def options(self, bins: int = BINS) -> list[str]:
         """The options of a command that reads data in this way; usual ones are left out."""
-        columns = {role: self.columns.get(role) for role in ("score", "label", "group", "weight")}
-        ways = {name: getattr(self, name) for name in ("scale", "decimal", "encoding", "sheet")}
-        given = {
-            **{role: name for role, name in columns.items() if name != USUAL_COLUMNS.get(role)},
-            "positive": self.positive,
-            "missing-group": self.missing_group,
+        usual = Reading({"score": "score", "label": "label", "group": ["group"]})
+        given: dict[str, Any] = {}
+        for role in ("score", "label", "group", "weight"):
+            if (name := self.columns.get(role)) != usual.columns.get(role):
+                given[role] = name
+        given |= {"positive": self.positive, "missing-group": self.missing_group}
+        for name in WAYS:
+            way = getattr(self, name)
             # Files that were read in several ways, or by a guess, are so again without an option.
-            **{
-                name: way
-                for name, way in ways.items()
-                if " and " not in str(way) and name != self.guessed
-            },
-            "merge-groups": [merging(new, old) for new, old in self.merged_groups.items()],
-            "drop-group": self.dropped_groups,
-            "bins": bins,
-        }
-        flags = {"handed-over": self.handed_over, "drop-missing": self.drop_missing}
-        usual = {"scale": "probability", "decimal": ".", "encoding": "utf-8", "bins": 1024}
+            if way != getattr(usual, name) and " and " not in str(way) and name != self.guessed:
+                given[name] = way
+        given["merge-groups"] = [merging(new, old) for new, old in self.merged_groups.items()]
+        given |= {"drop-group": self.dropped_groups, "bins": None if bins == BINS else bins}
         words = []
         for name, value in given.items():
-            if value is not None and value != usual.get(name):
-                several = value if isinstance(value, list | tuple) else [value]
-                words += [f"--{name}={one}" for one in several]
-        words += [f"--{name}" for name, asked in flags.items() if asked]
-        return words
+            several = value if isinstance(value, list | tuple) else [value]
+            words += [f"--{name}={one}" for one in several if one is not None]
+        flags = {"handed-over": self.handed_over, "drop-missing": self.drop_missing}
+        return words + [f"--{name}" for name, asked in flags.items() if asked]
 
-    def command(self, name: str, files: Sequence[str], *more: str, bins: int = 1024) -> Command:
+    def command(self, name: str, files: Sequence[str], *more: str, bins: int = BINS) -> Command:
         """A command of isocost about files that are read in this way; ``more`` are its options."""
         paths = (f"./{path}" if path.startswith("-") and path != "-" else path for path in files)
         return Command(("isocost", name, *paths, *self.options(bins), *more))
 
-    # JSON
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: what is not as usual."""
-        usual = Reading()
-        kept = {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if getattr(self, one.name) != getattr(usual, one.name)
-        }
-        plain = {name: dict(one) if isinstance(one, Mapping) else one for name, one in kept.items()}
-        if self.missing_group is not None:
-            plain["missing_group"] = to_json(self.missing_group)
-        if self.dropped_groups:
-            plain["dropped_groups"] = list(self.dropped_groups)
-        if self.merged_groups:
-            plain["merged_groups"] = {new: list(old) for new, old in self.merged_groups.items()}
-        return plain
-
     @classmethod
     def from_dict(cls, content: Any) -> Reading:
         """The reverse of :meth:`to_dict`; a ValueError says what is wrong."""
-        known = {one.name for one in fields(cls)}
-        if not isinstance(content, dict) or not content.keys() <= known:
-            raise ValueError(f"a reading that is not values by name ({', '.join(sorted(known))})")
+        if not isinstance(content, dict) or not content.keys() <= _CHECKS.keys():
+            names = ", ".join(sorted(_CHECKS))
+            raise ValueError(f"a reading that is not values by name ({names})")
         for name, value in content.items():
             if not _CHECKS[name](value):
                 raise ValueError(f"a reading with {name} {short(value)}")
         given = dict(content)
         if "missing_group" in given:
-            given["missing_group"] = from_json(given["missing_group"])
-        given["dropped_groups"] = tuple(given.get("dropped_groups", ()))
-        merged = given.get("merged_groups", {})
-        given["merged_groups"] = {new: tuple(old) for new, old in merged.items()}
+            given["missing_group"] = as_group(given["missing_group"])
+        if "dropped_groups" in given:
+            given["dropped_groups"] = tuple(given["dropped_groups"])
+        if "merged_groups" in given:
+            merged = given["merged_groups"].items()
+            given["merged_groups"] = {new: tuple(old) for new, old in merged}
         return cls(**given)
 
 
@@ -234,14 +208,10 @@ def _is_group(value: Any) -> bool:
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "columns": _are_columns,
     "positive": lambda value: _is_group(value) and not isinstance(value, list),
-    **dict.fromkeys(
-        ("scale", "decimal", "encoding", "sheet"),
-        lambda value: _is_text(value) and len(value) <= 200,
-    ),
+    **dict.fromkeys(WAYS, lambda value: _is_text(value) and len(value) <= 200),
     "guessed": lambda value: value == "encoding",
     "missing_group": _is_group,
-    "handed_over": lambda value: isinstance(value, bool),
-    "drop_missing": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("handed_over", "drop_missing"), lambda value: isinstance(value, bool)),
     "dropped_rows": _is_count,
     "missing_values": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
     "dropped_groups": _are_texts,
@@ -300,32 +270,21 @@ _PLAIN = re.compile(r"[\w@%+:,./-][\w@%+:,./=-]*", re.ASCII)
 
 
 def _for_posix(word: str) -> str:
-    """A text as one word.
-
-    Characters that cannot be printed are spelled out, so that pasting them does nothing.
-    """
+    """A text as one word; what cannot be printed is spelled out, so that pasting it is safe."""
     if _PLAIN.fullmatch(word):
         return word
     if word.isprintable():
         return "'" + word.replace("'", "'\\''") + "'"
-    spelled = (
-        f"\\{letter}"
-        if letter in "'\\"
-        else letter
-        if letter.isprintable()
-        else f"\\U{ord(letter):08x}"
-        for letter in word
-    )
+    escaped = re.sub(r"['\\]", r"\\\g<0>", word)
+    spelled = (x if x.isprintable() else f"\\U{ord(x):08x}" for x in escaped)
     return f"$'{''.join(spelled)}'"
 
 
 def _for_windows(word: str) -> str:
-    """A text as one word of cmd.
-
-    Quotes are doubled: after a quote with a backslash, cmd would take the rest for commands.
-    """
+    """A text as one word of cmd."""
     if _PLAIN.fullmatch(word) and "%" not in word:
         return word
+    # After a quote with a backslash, cmd would take the rest for commands.
     doubled = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + 2 * found[2], word)
     return f'"{doubled}"'
 

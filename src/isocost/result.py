@@ -11,11 +11,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from isocost.checks import finite_or_none
+from isocost.atomic import check_ending, read_text, write_text
+from isocost.checks import check_path, finite_or_none
 from isocost.groups import to_json
 from isocost.tables import (
     columns_from,
@@ -53,6 +55,8 @@ class Record:
         default the fields.
     also, unwritten : tuple of str
         By default, names that are written after the fields, and fields that are not.
+    sparse : bool
+        True if fields that have their default are left out.
 
     Examples
     --------
@@ -68,11 +72,15 @@ class Record:
     written: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     unwritten: ClassVar[tuple[str, ...]] = ()
+    sparse: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         kinds = {one.name: str(one.type) for one in fields(self)}  # type: ignore[arg-type]
         usual = (name for name in kinds if name not in self.unwritten)
+        if self.sparse:
+            default = type(self)()
+            usual = (name for name in kinds if getattr(self, name) != getattr(default, name))
         content: dict[str, Any] = {}
         for word in self.written or (*usual, *self.also):
             name = word.removeprefix("*")
@@ -88,6 +96,27 @@ class Record:
     def to_json(self) -> str:
         """The values of :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+class Saved(Record):
+    """A record that is kept in a file, and read back with everything checked."""
+
+    def save(self, path: str | Path, *, force: bool = True) -> None:
+        """Write a .json file, whole or not at all; without ``force``, never replace one."""
+        check_path(path)
+        check_ending(path, ".json")
+        write_text(path, self.to_json() + "\n", force=force)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The reverse of :meth:`to_json`."""
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the file that :meth:`save` wrote."""
+        check_path(path)
+        return cls.from_json(read_text(path))
 
 
 def plain(value: Any, kind: str = "") -> Any:

@@ -10,26 +10,22 @@ no score, and somebody else decides.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from isocost import __version__
-from isocost.atomic import check_ending, read_text, write_text
 from isocost.cells import SUMS, Cells
 from isocost.checks import (
     LONGEST_SALT,
     as_number,
     check_kind,
-    check_path,
     check_salt,
     check_word,
     is_writable,
@@ -49,9 +45,9 @@ from isocost.errors import (
     spoken,
 )
 from isocost.grid import Grid
-from isocost.groups import Group, as_group, beside_groups, from_json, names_of, to_json
+from isocost.groups import Group, as_group, beside_groups, names_of, to_json
 from isocost.readings import Reading
-from isocost.result import Record
+from isocost.result import Record, Saved
 from isocost.tables import frame_of, html_table, text_table
 from isocost.tallies import Tally, added, check_tally
 from isocost.typing import Bools, Floats, Ints
@@ -568,11 +564,11 @@ def _read_promise(content: Any) -> Promise:
     if not isinstance(handed, list) or not all(isinstance(x, list) and len(x) == 2 for x in handed):
         rule = "must be a share between 0 and 1 for each group"
         raise bad_rule("rule promise handed_over", rule, short(handed))
-    return Promise(**{**content, "handed_over": {from_json(group): x for group, x in handed}})
+    return Promise(**{**content, "handed_over": {as_group(group): x for group, x in handed}})
 
 
 @dataclass(frozen=True, repr=False)
-class Rule:
+class Rule(Saved):
     """A repair of scores that any engine can apply.
 
     Parameters
@@ -978,16 +974,6 @@ class Rule:
             "promise": self.promise.to_dict(),
         }
 
-    def to_json(self) -> str:
-        """The rule as JSON text; :meth:`from_json` reads it back."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write a .json file, whole or not at all; without ``force``, never replace one."""
-        check_path(path)
-        check_ending(path, ".json")
-        write_text(path, self.to_json() + "\n", force=force)
-
     @classmethod
     def from_json(cls, text: str) -> Rule:
         """Read a rule from JSON text; everything is checked."""
@@ -1000,7 +986,7 @@ class Rule:
         cost, groups, fitted = content["cost"], content["groups"], content["fitted"]
         try:
             return cls(
-                groups=tuple(map(from_json, groups)),
+                groups=tuple(map(as_group, groups)),
                 rows=tuple(map(_read_row, content["rows"])),
                 method=content["method"],
                 cost=None if cost is None else Cost.from_dict(cost),
@@ -1009,18 +995,12 @@ class Rule:
                 made_from=content["made_from"],
                 salt=content["coin"]["salt"],
                 promise=_read_promise(content["promise"]),
-                fitted=tuple(map(from_json, fitted)),
+                fitted=tuple(map(as_group, fitted)),
             )
         except RuleError:
             raise
         except IsocostError as error:
             raise RuleError(error.problems) from error
-
-    @classmethod
-    def load(cls, path: str | Path) -> Rule:
-        """Read a rule that :meth:`save` wrote."""
-        check_path(path)
-        return cls.from_json(read_text(path))
 
     def with_salt(self, salt: str) -> Rule:
         """Return the rule with another salt, and so with other coins."""
@@ -1200,4 +1180,4 @@ def _read_row(row: Any) -> Row:
         raise bad_rule("rule row", rule, short(row))
     if ("end" in row) != (row["action"] == "line"):
         raise bad_rule("rule row", 'must have an end if the action is "line"', short(row))
-    return Row(**{**row, "group": from_json(row["group"])})
+    return Row(**{**row, "group": as_group(row["group"])})

@@ -1,4 +1,4 @@
-"""Tables: printed as text, HTML, Markdown and CSV, and as frames; results as JSON."""
+"""Tables: printed as text, HTML, Markdown and CSV, and as frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
 from numbers import Number
@@ -20,10 +20,6 @@ from isocost.checks import check_word
 
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf", "dict")
 """The kinds of frames, as narwhals calls them, and a dict of arrays."""
-
-USUAL = ("pandas", "polars")
-"""Libraries for a frame when the data came in none: the first that is installed."""
-
 
 LINE = 80
 """The width of printed tables and sentences."""
@@ -80,6 +76,11 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], room: float
     """
     widths = [max(width(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = [header, ["-" * w for w in widths], *rows]
+    parts: list[list[int]] = [[]]
+    for i in range(1, len(widths)):
+        if parts[-1] and widths[0] + sum(2 + widths[j] for j in (*parts[-1], i)) > room:
+            parts.append([])
+        parts[-1].append(i)
 
     def padded(text: str, column: int) -> str:
         space = " " * (widths[column] - width(text))
@@ -87,19 +88,8 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], room: float
 
     return "\n\n".join(
         "\n".join("  ".join(padded(line[i], i) for i in (0, *part)).rstrip() for line in lines)
-        for part in _parts(widths, room)
+        for part in parts
     )
-
-
-def _parts(widths: Sequence[int], room: float) -> Iterator[list[int]]:
-    """The columns after the first, as many together as there is room for."""
-    part: list[int] = []
-    for i in range(1, len(widths)):
-        if part and widths[0] + sum(2 + widths[j] for j in (*part, i)) > room:
-            yield part
-            part = []
-        part.append(i)
-    yield part
 
 
 def transposed(
@@ -119,13 +109,10 @@ def transposed(
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """A table as HTML, with every text escaped."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join(
-        "<tr>"
-        + f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
-        + "".join(f'<td style="text-align:right">{escape(cell)}</td>' for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
+    body = ""
+    for first, *others in rows:
+        cells = "".join(f'<td style="text-align:right">{escape(cell)}</td>' for cell in others)
+        body += f'<tr><th scope="row" style="text-align:left">{escape(first)}</th>{cells}</tr>'
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -211,26 +198,15 @@ def _inert(text: str) -> str:
 
 
 def columns_from(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows with the same names as columns.
-
-    Examples
-    --------
-    >>> columns_from([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
-    {'a': [1, 3], 'b': [2, 4]}
-    """
+    """Rows with the same names as columns: {name: values}."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
-    """Columns as a frame of a library.
+    """Columns, arrays or lists of values of one type and None, as a frame of a library.
 
-    Parameters
-    ----------
-    columns : {name: values}
-        Arrays, or lists of values of one type; None where a value is missing.
-    backend : str, optional
-        "pandas", "polars", "pyarrow", "modin", "cudf", or "dict" for a dict of arrays.  Without it,
-        or if it is not installed any more: pandas or polars if one is, else a dict of arrays.
+    Without a backend, one of :data:`BACKENDS`, or if it is not installed any more: pandas or polars
+    if one is, else a dict of arrays.
 
     Examples
     --------
@@ -239,22 +215,19 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -
     """
     if backend is not None:
         check_word("backend", backend, BACKENDS)
-    known: list[Any] = [
-        name for name in (backend, *USUAL) if name == "dict" or (name and find_spec(name))
-    ]
-    if not known or known[0] == "dict":
-        return {name: _array(values) for name, values in columns.items()}
+    wanted = (backend, "pandas", "polars")
+    known: Any = next((one for one in wanted if one and (one == "dict" or find_spec(one))), "dict")
+    if known == "dict":
+        arrays = {name: np.asarray(values) for name, values in columns.items()}
+        return {
+            name: array if array.dtype.kind in "biuf" else np.array(columns[name], dtype=object)
+            for name, array in arrays.items()
+        }
     import narwhals as nw
 
-    if known[0] == "pandas":
+    if known == "pandas":
         columns = {name: _for_pandas(values) for name, values in columns.items()}
-    return nw.from_dict(dict(columns), backend=known[0]).to_native()
-
-
-def _array(values: Sequence[Any]) -> Any:
-    """An array of numbers or truth values, of objects where there are others."""
-    array = np.asarray(values)
-    return array if array.dtype.kind in "biuf" else np.array(values, dtype=object)
+    return nw.from_dict(dict(columns), backend=known).to_native()
 
 
 def _for_pandas(values: Sequence[Any]) -> Any:

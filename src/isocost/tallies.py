@@ -9,18 +9,15 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from isocost.atomic import check_ending, read_text, write_text
-from isocost.cells import KEYS, SUMS, Cells, Handed, Sums, add_up
+from isocost.cells import KEYS, OF_WEIGHTS, SUMS, UNWEIGHTED, Cells, Handed, Sums
 from isocost.checks import (
     check_kind,
     check_listed,
     check_numbers,
-    check_path,
     check_unit,
     parse_json,
     short,
@@ -31,13 +28,13 @@ from isocost.groups import (
     Group,
     as_group,
     beside_groups,
-    from_json,
     group_names,
     names_of,
     sort_groups,
     to_json,
 )
 from isocost.readings import Reading
+from isocost.result import Saved
 from isocost.tables import frame_of, html_table, text_table
 
 FORMAT, VERSION = "isocost-tally", 1
@@ -51,8 +48,6 @@ WEIGHTS = (1e-130, 1e130)
 ROUNDING = 1e-9
 """The relative error of sums, which depend on the order of adding."""
 
-_FIELDS = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
-
 
 def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     """The arguments of ``Tally.build`` from plain values, all of them checked.
@@ -63,29 +58,47 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
         raise _corrupt("something else")
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
-    if (names := content.keys() - {"handed_over"}) != _FIELDS:
-        raise _corrupt(_other_names(names, _FIELDS, "field"))
+    fields = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
+    _check_names(content.keys() - {"handed_over"}, fields, "field")
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
     try:
-        grid, named = Grid(content["bins"], tuple(edges)), [from_json(group) for group in groups]
+        grid, named = Grid(content["bins"], tuple(edges)), [as_group(group) for group in groups]
         sort_groups(named)
     except (DataError, UsageError) as error:
         problem = error.problems[0]
         raise _corrupt(f"{problem.got}, but {problem.name} {problem.rule}") from error
-    arrays = _read_cells(content["cells"])
-    _check_keys(arrays, len(named), grid, repeated)
+    cells = _read_cells(content["cells"], {"group": len(named), "label": 2, "bin": grid.size})
+    if not repeated:
+        keys = np.sort(cells.key(grid.size))
+        if len(again := keys[1:][keys[1:] == keys[:-1]]):
+            rest, twice = divmod(int(again[0]), grid.size)
+            key = f"group {rest // 2}, label {rest % 2} and bin {twice}"
+            raise _corrupt(f"{key} in more than one cell")
     handed = _read_handed(content.get("handed_over", []))
-    with np.errstate(over="ignore", invalid="ignore"):
-        _check_sums(arrays, grid)
-        _check_totals(arrays, named, handed)
+    with np.errstate(all="ignore"):
+        _check_sums(cells, grid)
+        _check_totals(cells, named, handed)
     try:
         reading = Reading.from_dict(content["reading"])
     except ValueError as error:
         raise _corrupt(str(error)) from error
-    fields = {"grid": grid, "groups": named, "cells": Cells(**arrays)}
-    return {**fields, "reading": reading, "handed_over": handed}
+    held = {"grid": grid, "groups": named, "cells": cells}
+    return {**held, "reading": reading, "handed_over": handed}
+
+
+def _corrupt(got: str) -> DataError:
+    rule = f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})"
+    step = "make the tally again with isocost.tally and save it"
+    return DataError(Problem("tally file", rule, got, step))
+
+
+def _check_names(got: Iterable[str], wanted: set[str], kind: str) -> None:
+    missing, extra = sorted(wanted - set(got)), sorted(set(got) - wanted)
+    if missing or extra:
+        known = f"no {kind} {missing[0]!r}" if missing else f"an unknown {kind} {short(extra[0])}"
+        raise _corrupt(known)
 
 
 def _read_handed(content: Any) -> Handed:
@@ -97,7 +110,7 @@ def _read_handed(content: Any) -> Handed:
         ):
             raise _corrupt("people handed over who are not a group and three positive numbers")
         try:
-            group = from_json(one[0])
+            group = as_group(one[0])
         except DataError as error:
             raise _corrupt("people handed over of a group that is none") from error
         n, w, w2 = map(float, one[1:])
@@ -107,25 +120,13 @@ def _read_handed(content: Any) -> Handed:
     return handed
 
 
-def _corrupt(got: str) -> DataError:
-    rule = f"must be what Tally.save writes (format {FORMAT!r}, version {VERSION})"
-    step = "make the tally again with isocost.tally and save it"
-    return DataError(Problem("tally file", rule, got, step))
-
-
-def _other_names(got: Iterable[str], wanted: set[str], kind: str) -> str:
-    missing, extra = sorted(wanted - set(got)), sorted(set(got) - wanted)
-    return f"no {kind} {missing[0]!r}" if missing else f"an unknown {kind} {short(extra[0])}"
-
-
-def _read_cells(raw: Any) -> dict[str, Any]:
-    """The columns of the cells as arrays of one length; weights are left out when all are 1."""
-    plain, weighted = {*KEYS, "n", "wh", "wh2"}, {*KEYS, *SUMS}
+def _read_cells(raw: Any, sizes: Mapping[str, int]) -> Cells:
+    """The cells from their columns by name, with keys below these sizes."""
     if not isinstance(raw, dict):
         raise _corrupt("cells that are not columns by name")
-    if raw.keys() not in (plain, weighted):
-        wanted = weighted if {"w", "w2"} & raw.keys() else plain
-        raise _corrupt(_other_names(raw, wanted, "column of cells"))
+    # Sums of weights are left out when all weights are 1.
+    sums = SUMS if raw.keys() & set(OF_WEIGHTS) else UNWEIGHTED
+    _check_names(raw, {*KEYS, *sums}, "column of cells")
     arrays = {}
     for name in (*KEYS, *SUMS):
         try:
@@ -135,67 +136,61 @@ def _read_cells(raw: Any) -> dict[str, Any]:
         kinds, kind = ("i", "whole") if name in KEYS else ("if", "finite")
         if array.ndim != 1 or array.dtype.kind not in kinds or not np.isfinite(array).all():
             raise _corrupt(f"a value of {name} that is not a {kind} number")
-        arrays[name] = array if name in KEYS else array.astype(np.float64)
+        arrays[name] = array
     if len({len(array) for array in arrays.values()}) != 1 or not len(arrays["n"]):
         raise _corrupt("cells whose columns are empty or differ in length")
-    return arrays
-
-
-def _check_keys(arrays: dict[str, Any], groups: int, grid: Grid, repeated: bool) -> None:
-    for name, top in (("group", groups), ("label", 2), ("bin", grid.size)):
+    for name, top in sizes.items():
         if arrays[name].min() < 0 or arrays[name].max() >= top:
             raise _corrupt(f"a {name} in the cells that is not a whole number below {top}")
-    group, label, bin_ = (arrays[name].astype(np.int64) for name in KEYS)
-    keys = np.sort((group * 2 + label) * grid.size + bin_)
-    again = keys[1:][keys[1:] == keys[:-1]]
-    if len(again) and not repeated:
-        rest, twice = divmod(int(again[0]), grid.size)
-        key = f"group {rest // 2}, label {rest % 2} and bin {twice}"
-        raise _corrupt(f"{key} in more than one cell")
+    return Cells(**arrays)
 
 
-def _check_sums(arrays: dict[str, Any], grid: Grid) -> None:
+def _check_sums(cells: Cells, grid: Grid) -> None:
     """Refuse sums that no rows of a cell can have."""
-    n, w, w2, wh, wh2 = (arrays[name] for name in SUMS)
-    if (n <= 0).any() or (w <= 0).any():
-        raise _corrupt("a cell with no rows or no weight")
-    if (w < WEIGHTS[0]).any() or (w > WEIGHTS[1]).any():
-        raise _corrupt(f"a cell whose weights do not lie between {WEIGHTS[0]:g} and {WEIGHTS[1]:g}")
-    if not (w2 * n >= w**2 * (1.0 - ROUNDING)).all():
-        raise _corrupt("a cell whose squared weights do not fit its weights")
-    low, high = grid.cuts[arrays["bin"]], grid.cuts[arrays["bin"] + 1]
-    slack = ROUNDING * w
-    if (wh < low * w - slack).any() or (wh > high * w + slack).any():
-        raise _corrupt("a cell whose mean score lies outside its bin")
+    n, w, w2, wh, wh2 = cells.n, cells.w, cells.w2, cells.wh, cells.wh2
+    low, high, slack = grid.cuts[cells.bin], grid.cuts[cells.bin + 1], ROUNDING * w
     # (h - low)(high - h) >= 0 for scores of the bin.  Where a rule mirrored them only their mean
     # is sure to lie in it, and they are off by a bin at most.
     most = np.minimum(wh, (low + high) * wh - low * high * w + w / grid.bins**2)
-    if (wh2 > most + slack).any() or (wh2 / w < (wh / w) ** 2 - ROUNDING).any():
-        raise _corrupt("a cell whose squared scores do not fit its scores")
+    wrong = {
+        "a cell with no rows or no weight": (n <= 0) | (w <= 0),
+        f"a cell whose weights do not lie between {WEIGHTS[0]:g} and {WEIGHTS[1]:g}": (
+            (w < WEIGHTS[0]) | (w > WEIGHTS[1])
+        ),
+        "a cell whose squared weights do not fit its weights": ~(w2 * n >= w**2 * (1.0 - ROUNDING)),
+        "a cell whose mean score lies outside its bin": (
+            (wh < low * w - slack) | (wh > high * w + slack)
+        ),
+        "a cell whose squared scores do not fit its scores": (
+            (wh2 > most + slack) | (wh2 / w < (wh / w) ** 2 - ROUNDING)
+        ),
+    }
+    for got, cases in wrong.items():
+        if cases.any():
+            raise _corrupt(got)
 
 
-def _check_totals(arrays: dict[str, Any], groups: Sequence[Group], handed: Handed) -> None:
+def _check_totals(cells: Cells, groups: Sequence[Group], handed: Handed) -> None:
     """Refuse rows per group and label that are not whole, and weights that one row cannot have.
 
     A cell may hold a share of a row, since ``Rule.expected`` divides rows among their outcomes;
     but no row leaves its group and label, except the people who are handed over.
     """
-    index = arrays["group"].astype(np.intp) * 2 + arrays["label"]
-    n, w = (add_up(index, arrays[name], 2 * len(groups)) for name in ("n", "w"))
-    if n.sum() > MOST_ROWS:
-        raise _corrupt(f"{n.sum():g} rows, more than can be counted")
-    rows = n
+    totals = cells.totals(len(groups))
+    if (rows := totals.n).sum() > MOST_ROWS:
+        raise _corrupt(f"{rows.sum():g} rows, more than can be counted")
     if handed:
-        rows = n.reshape(-1, 2).sum(axis=1) + [handed.get(g, (0.0,))[0] for g in groups]
+        rows = rows.sum(axis=1) + [handed.get(group, (0.0,))[0] for group in groups]
     if (np.abs(rows - np.rint(rows)) > ROUNDING * np.maximum(rows, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
-    if (arrays["w2"] > arrays["w"] * w[index] * (1.0 + ROUNDING)).any():
+    whole = totals.w[cells.group, cells.label]
+    if (cells.w2 > cells.w * whole * (1.0 + ROUNDING)).any():
         raise _corrupt("cells whose squared weights do not fit their weights")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tally:
+class Tally(Saved):
     """Counts and sums of scores per group, label and score bin.
 
     Made by :func:`isocost.tally`; ``a + b`` merges two tallies of different rows.
@@ -256,8 +251,8 @@ class Tally:
         named = [as_group(group) for group in groups]
         ordered = sort_groups(named[i] for i in np.flatnonzero(np.bincount(cells.group)))
         codes = _indices(ordered)
-        recoded = cells.recoded([codes.get(group, -1) for group in named])
-        cells, handed = Cells.merge([recoded]), dict(handed_over or {})
+        cells = Cells.merge([cells.recoded([codes.get(group, -1) for group in named])])
+        handed = dict(handed_over or {})
         return cls(grid, tuple(ordered), cells, reading or Reading(), backend, handed)
 
     # What it holds
@@ -317,9 +312,8 @@ class Tally:
         if index is not None:
             return index
         rule = "must be one of the groups of the tally"
-        step = "use one of these, with the same type"
         got = f"{short(group)}, and the groups are {listing(map(repr, self.groups))}"
-        raise UsageError(Problem("group", rule, got, step))
+        raise UsageError(Problem("group", rule, got, "use one of these, with the same type"))
 
     @cached_property
     def _indices(self) -> dict[Group, int]:
@@ -361,9 +355,8 @@ class Tally:
 
     def relabel(self, names: Mapping[Group, Group]) -> Tally:
         """Rename groups; groups that get the same name become one."""
-        check_kind(
-            "names", names, Mapping, "must be {old group: new group}", 'use {"b": "c"}, for example'
-        )
+        rule, step = "must be {old group: new group}", 'use {"b": "c"}, for example'
+        check_kind("names", names, Mapping, rule, step)
         for group in names:
             self.index_of(group)
         renamed = [as_group(names.get(group, group)) for group in self.groups]
@@ -397,35 +390,28 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         mine, others = self.cells, other.cells
-        return (
-            self.grid == other.grid
-            and self.groups == other.groups
-            and self.handed_over.keys() == other.handed_over.keys()
-            and all(
-                np.allclose(sums, other.handed_over[group], rtol=ROUNDING, atol=0.0)
-                for group, sums in self.handed_over.items()
-            )
-            and all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS)
-            and all(
-                np.allclose(getattr(mine, name), getattr(others, name), rtol=ROUNDING, atol=0.0)
-                for name in SUMS
-            )
-        )
+        if (self.grid, self.groups) != (other.grid, other.groups):
+            return False
+        if not all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS):
+            return False
+        if self.handed_over.keys() != other.handed_over.keys():
+            return False
+        pairs: list[tuple[Any, Any]] = [*zip(mine.sums.values(), others.sums.values(), strict=True)]
+        pairs += [(sums, other.handed_over[group]) for group, sums in self.handed_over.items()]
+        return all(np.allclose(*pair, rtol=ROUNDING, atol=0.0) for pair in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
     # JSON
 
     def to_dict(self) -> dict[str, Any]:
-        """A dictionary of plain values; the weight columns are left out when all are 1."""
-        names = SUMS if self.is_weighted else ("n", "wh", "wh2")
+        """Plain values for JSON; sums of weights are left out when all weights are 1."""
+        names = SUMS if self.is_weighted else UNWEIGHTED
         keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
         sums = {
-            name: [
-                int(x) if x.is_integer() and abs(x) < 2**53 else x
-                for x in getattr(self.cells, name).tolist()
-            ]
-            for name in names
+            name: [int(x) if x.is_integer() and abs(x) < 2**53 else x for x in values.tolist()]
+            for name, values in self.cells.sums.items()
+            if name in names
         }
         handed = [[to_json(group), *own] for group, own in self.handed_over.items()]
         return {
@@ -443,12 +429,6 @@ class Tally:
         """The tally as JSON text; :meth:`from_json` reads it back."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write a .json file, whole or not at all; without ``force``, never replace one."""
-        check_path(path)
-        check_ending(path, ".json")
-        write_text(path, self.to_json() + "\n", force=force)
-
     @classmethod
     def from_dict(cls, content: Any) -> Tally:
         """The reverse of :meth:`to_dict`; everything is checked."""
@@ -462,12 +442,6 @@ class Tally:
         except ValueError as error:
             raise _corrupt(f"text that is not JSON: {error}") from error
         return cls.from_dict(content)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Tally:
-        """Read a tally that :meth:`save` wrote."""
-        check_path(path)
-        return cls.from_json(read_text(path))
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """The cells as a frame: group, label, the bin with its edges, and the five sums.
@@ -488,9 +462,8 @@ class Tally:
         """
         cells, cuts = self.cells, self.grid.cuts
         edges = {"bin": cells.bin, "low": cuts[cells.bin], "high": cuts[cells.bin + 1]}
-        sums = {name: getattr(cells, name) for name in SUMS}
         groups = [self.groups[index] for index in cells.group]
-        return self.frame_by_group(groups, {"label": cells.label, **edges, **sums}, backend)
+        return self.frame_by_group(groups, {"label": cells.label, **edges, **cells.sums}, backend)
 
     def frame_by_group(
         self,
@@ -508,19 +481,16 @@ class Tally:
     # For people
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        totals = self.totals
+        totals, shares = self.totals, self.shares_handed_over
         rows = []
-        for i, name in enumerate(group_names(self.groups)):
-            w, wh = totals.w[i], totals.wh[i]
-            counts = [_shown(totals.n[i].sum()), _shown(totals.n[i, 1])]
+        for i, (group, name) in enumerate(names_of(self.groups).items()):
+            n, w, wh = totals.n[i], totals.w[i], totals.wh[i]
+            counts = [f"{x:,.0f}" if x >= 1e6 else f"{x:,.6g}" for x in (n.sum(), n[1])]
             rates = [f"{w[1] / w.sum():.4f}", f"{wh.sum() / w.sum():.4f}"]
-            rows.append([name, *counts, *rates])
+            handed = [f"{shares[group]:.2%}"] if self.handed_over else []
+            rows.append([name, *counts, *rates, *handed])
         header = ["group", "n", "positives", "base rate", "mean score"]
-        if self.handed_over:
-            shares = self.shares_handed_over
-            rows = [[*r, f"{shares[g]:.2%}"] for g, r in zip(self.groups, rows, strict=True)]
-            header.append("handed over")
-        return header, rows
+        return [*header, *(["handed over"] if self.handed_over else [])], rows
 
     def _headline(self) -> str:
         weighted = ", weighted" if self.is_weighted else ""
@@ -546,10 +516,6 @@ def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
         a, b, c = sums.get(group, (0.0, 0.0, 0.0))
         sums[group] = (a + n, b + w, c + w2)
     return sums
-
-
-def _shown(count: float) -> str:
-    return f"{count:,.0f}" if count >= 1e6 else f"{count:,.6g}"
 
 
 def _indices(groups: Iterable[Group]) -> dict[Group, int]:
@@ -609,18 +575,9 @@ TallyLike: TypeAlias = Tally | Any
 def as_tally(
     data: TallyLike, reading: Mapping[str, Any], *edges: float, name: str = "tally"
 ) -> Tally:
-    """The tally itself, or the tally of data.
+    """The tally itself, or the tally of data with these keywords of :func:`isocost.tally`.
 
-    Parameters
-    ----------
-    data : Tally, or data that :func:`isocost.tally` takes
-        A tally is returned as it is.
-    reading : mapping
-        The keywords of :func:`isocost.tally`, for data only.
-    *edges : float
-        Thresholds at which data are to have a bin edge, besides the ``edges`` of the keywords.
-    name : str
-        What the argument is called.
+    Data get bin edges at ``edges`` too.  Messages call the argument by its ``name``.
 
     Examples
     --------
@@ -628,24 +585,15 @@ def as_tally(
     >>> as_tally(data, {"score": "risk"}, 0.37).edges
     (0.37,)
     """
-    check_countable(data, reading, name)
-    if isinstance(data, Tally):
-        return data
-    from isocost.engines.dispatch import tally
-
-    given = check_numbers("edges", reading.get("edges", ()))
-    return tally(data, **{**reading, "edges": (*given, *edges)})
-
-
-def check_countable(data: Any, reading: Mapping[str, Any], name: str = "tally") -> None:
-    """Raise unless there is a tally, or data that can be counted with these keywords."""
     if isinstance(data, Tally):
         check_no_keywords(reading, "tally")
-        return
-    from isocost.engines.dispatch import is_data
+        return data
+    from isocost.engines.dispatch import is_data, tally
 
     if not is_data(data) and not (data is None and reading):
         check_tally(data, name)
+    given = check_numbers("edges", reading.get("edges", ()))
+    return tally(data, **{**reading, "edges": (*given, *edges)})
 
 
 def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:
@@ -662,15 +610,3 @@ def check_no_keywords(reading: Mapping[str, Any], instead: str) -> None:
         step = f"leave it out, or pass the data instead of the {instead}"
         got = ", ".join(f"{key}={short(value)}" for key, value in reading.items())
         raise UsageError(Problem(next(iter(reading)), rule, got, step))
-
-
-def as_tallies(
-    several: Iterable[tuple[str, TallyLike]], reading: Mapping[str, Any], *edges: float
-) -> list[Tally]:
-    """Tallies and data with the names of their arguments; the keywords are for those of data."""
-    named = list(several)
-    only = all(isinstance(data, Tally) for _, data in named)
-    return [
-        as_tally(data, {} if isinstance(data, Tally) and not only else reading, *edges, name=name)
-        for name, data in named
-    ]

@@ -9,13 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-
 Ints: TypeAlias = npt.NDArray[np.intp]
-
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def is_masked(values: Any) -> bool:
-    """Whether it is a masked array; as long as there are none, ``numpy.ma`` is not loaded."""
+    """True for a masked array; as long as there are none, ``numpy.ma`` is not loaded."""
     masked = sys.modules.get("numpy.ma")
     return masked is not None and isinstance(values, masked.MaskedArray)

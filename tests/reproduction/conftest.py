@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,18 @@ def need(*names: str) -> None:
 def findings_of(one: Reproduction, source: str) -> dict[str, Finding]:
     (result,) = (result for result in one.results if result.study.source == source)
     return {finding.claim.name: finding for finding in result.findings}
+
+
+def assert_labels_apart(figure: Any, slack: float) -> None:
+    """No label covers another, or leaves its panel by more than a few pixels."""
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        frame = ax.get_window_extent()
+        boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+        for place, box in enumerate(boxes):
+            assert box.x0 >= frame.x0 - slack
+            assert box.x1 <= frame.x1 + slack
+            assert not any(box.overlaps(other) for other in boxes[:place])
 
 
 @pytest.fixture(scope="session")

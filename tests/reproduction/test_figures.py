@@ -14,7 +14,7 @@ from reproduction.experiments import RunOptions, prepare, published_study
 from reproduction.figures import figure_3, panels
 from reproduction.rerun import Reproduction
 from reproduction.study import HEALTH, INCOME, RECIDIVISM, REPAIRS
-from tests.reproduction.conftest import need
+from tests.reproduction.conftest import assert_labels_apart, need
 
 
 def test_figures_show_the_numbers(counts: Reproduction) -> None:
@@ -75,15 +75,7 @@ def test_labels_are_apart_and_inside(counts: Reproduction, source: str) -> None:
         found = [published_study(experiment) for experiment in (INCOME, HEALTH)]
         studies = [(study, study.replicates(10, 0, REPAIRS)) for study in found]
     for study, spread in studies:
-        figure = figure_3(study, spread)
-        figure.draw_without_rendering()
-        for ax in figure.axes:
-            frame = ax.get_window_extent()
-            boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
-            for place, box in enumerate(boxes):
-                assert box.x0 >= frame.x0 - 3
-                assert box.x1 <= frame.x1 + 3
-                assert not any(box.overlaps(other) for other in boxes[:place])
+        assert_labels_apart(figure_3(study, spread), 3)
 
 
 def test_ellipses_are_as_wide_as_the_replicates(counts: Reproduction) -> None:

@@ -13,6 +13,7 @@ from reproduction.geometry_figures import (
     panels_1,
     panels_2,
 )
+from tests.reproduction.conftest import assert_labels_apart
 from tests.test_plane import no_global_state  # noqa: F401
 
 
@@ -83,15 +84,7 @@ def test_what_is_drawn_are_these_numbers(make, panels):
 
 @pytest.mark.parametrize("make", [figure_1, figure_2])
 def test_labels_are_apart_and_inside(make):
-    figure = make()
-    figure.draw_without_rendering()
-    for ax in figure.axes:
-        frame = ax.get_window_extent()
-        boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
-        for place, box in enumerate(boxes):
-            assert box.x0 >= frame.x0 - 2
-            assert box.x1 <= frame.x1 + 2
-            assert not any(box.overlaps(other) for other in boxes[:place])
+    assert_labels_apart(make(), 2)
 
 
 def test_files_are_written(tmp_path):

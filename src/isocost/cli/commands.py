@@ -41,6 +41,7 @@ from isocost.cli.reading import (
 from isocost.engines.columns import applied_columns
 from isocost.engines.dialects import DIALECTS
 from isocost.errors import Problem, UncertainWarning, UsageError, speak_of
+from isocost.grid import BINS
 from isocost.groups import Group, parts_of
 from isocost.question import DEFAULT, Question
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
@@ -474,7 +475,7 @@ def sql(
     label: options.LabelColumn = "label",
     weight: options.WeightColumn = None,
     positive: options.Positive = None,
-    bins: options.Bins = 1024,
+    bins: options.Bins = BINS,
     edge: options.Edges = None,
     dbt: Annotated[
         str | None,

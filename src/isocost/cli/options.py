@@ -20,6 +20,7 @@ from isocost.atomic import check_target
 from isocost.checks import check_threshold, check_tolerance
 from isocost.engines.kinds import FileReading
 from isocost.errors import Problem, UsageError
+from isocost.grid import BINS
 from isocost.question import DEFAULT, Question
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Columns:
         list[str] | None,
         in_data("--merge-groups", help='Groups to count as one: "A,B=other"; may be repeated.'),
     ] = None
-    bins: Bins = 1024
+    bins: Bins = BINS
     memory_limit: MemoryLimit = None
     threads: Threads = None
     scale: Scale = "probability"
@@ -217,7 +218,7 @@ class Measuring(Asking):
 
 
 def _families() -> tuple[str, ...]:
-    from isocost.measures.measure import FAMILIES
+    from isocost.measures.table import FAMILIES
 
     return tuple(FAMILIES)
 

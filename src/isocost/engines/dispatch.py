@@ -49,7 +49,7 @@ from isocost.engines.frames import (
     tally_stream,
 )
 from isocost.errors import Problem, UsageError
-from isocost.grid import PROBABILITY, Grid, Scale, scale_named
+from isocost.grid import BINS, PROBABILITY, Grid, Scale, scale_named
 from isocost.groups import Group, as_group, is_null
 from isocost.rules import Rule, check_unknown
 from isocost.tallies import Tally
@@ -61,7 +61,7 @@ def tally(
     label: Any = "label",
     group: Any = "group",
     weight: Any = None,
-    bins: int = 1024,
+    bins: int = BINS,
     edges: tuple[float, ...] = (),
     *,
     positive: Any = None,

@@ -34,7 +34,7 @@ from isocost.engines.columns import (
 )
 from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import Problem, UsageError, setting
-from isocost.grid import Grid
+from isocost.grid import BINS, Grid
 from isocost.groups import Group, group_names, parts_of
 from isocost.rules import Row, Rule, Segment, check_unknown
 
@@ -515,7 +515,7 @@ def tally_sql(
     label: str = "label",
     group: str | Sequence[str] = "group",
     weight: str | None = None,
-    bins: int = 1024,
+    bins: int = BINS,
     edges: Sequence[float] = (),
     positive: Any = None,
 ) -> str:

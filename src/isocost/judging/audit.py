@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from isocost.checks import check_word, finite_or_none
 from isocost.costs import Cost
-from isocost.errors import Problem, UncertainWarning, UsageError, listing
+from isocost.errors import UncertainWarning, listing
 from isocost.groups import (
     Group,
     columns_of,
@@ -30,17 +30,9 @@ from isocost.measures.feasibility import (
     large_groups,
     reach_of,
 )
-from isocost.measures.intervals import Interval, Intervals, intervals_of, population_of
-from isocost.measures.measure import Measure
-from isocost.measures.rates import (
-    Columns,
-    Disparity,
-    Measures,
-    all_columns,
-    disparity,
-    wholly_handed_over,
-)
-from isocost.measures.table import chosen_measures
+from isocost.measures.intervals import Estimates, Interval, Intervals, intervals_of
+from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
+from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.result import Result
 from isocost.tables import (
@@ -53,20 +45,15 @@ from isocost.tables import (
     transposed,
     wrapped,
 )
-from isocost.tallies import (
-    DataOptions,
-    Tally,
-    TallyLike,
-    as_tally,
-    check_countable,
-    check_no_keywords,
-)
+from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES, plain
 from isocost.verdict.wording import reading_notes, statement, told
 
 if TYPE_CHECKING:
     from isocost.judging.offers import Offers
+
+Returned = TypeVar("Returned")
 
 WIDEST = 3
 """With more groups than this, each group gets a line of its own."""
@@ -103,6 +90,8 @@ class Audit(Result):
         What was measured.
     shown : tuple of str
         Which of them the printed table has.
+    estimates : Estimates
+        The numbers and their errors, as they were computed.
     """
 
     question: Question
@@ -114,6 +103,7 @@ class Audit(Result):
     intervals: Intervals | None = None
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
+    estimates: Estimates | None = field(default=None, compare=False)
 
     @property
     def cost(self) -> Cost:
@@ -509,38 +499,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     >>> a.verdict.established, a.verdict.feasible, a.verdict.act
     (True, 'no', False)
     """
-    cost = question.cost
-    cost.check_groups(tally.groups)
-    groups = compared_groups(tally, question.min_group)
-    reach = reach_of(tally.select(groups), question.among(groups))
-    choice = chosen_measures(question.measures)
-    rows, people = choice.rows, population_of(tally, question, groups)
-    columns = all_columns(tally, cost, rows, people)
-    intervals = None
-    spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
-    if question.confidence is not None:
-        intervals = intervals_of(tally, question, rows, people, reach, columns)
-        spans = [*intervals.groups.values(), intervals.overall]
-    *each, overall = (
-        Measures({name: float(column[i]) for name, column in columns.items()}, own)
-        for i, own in enumerate(spans)
-    )
-    compared = [tally.index_of(group) for group in groups]
-    result = Audit(
-        question=question,
-        groups=dict(zip(tally.groups, each, strict=True)),
-        overall=overall,
-        disparities={
-            name: disparity(groups, column[compared])
-            for name, column in columns.items()
-            if name not in ("n", "share")
-        },
-        feasibility=reach,
-        tally=tally,
-        intervals=intervals,
-        measures=rows,
-        shown=choice.shown,
-    )
+    result = audited(tally, question)
+    intervals, groups = result.intervals, result.compared
     if warn and intervals and result.differs and not result.verdict.established:
         low, high = intervals.disparities["cost"]
         if len(groups) == 2:
@@ -556,6 +516,42 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     return result
 
 
+def audited(tally: Tally, question: Question, known: Estimates | None = None) -> Audit:
+    """The audit of a tally, with the numbers that are ``known`` from one at the same threshold."""
+    question.cost.check_groups(tally.groups)
+    groups = compared_groups(tally, question.min_group)
+    reach = reach_of(tally.select(groups), question.among(groups))
+    choice = chosen_measures(question.measures)
+    estimates = Estimates(tally, question, groups, None if known is None else known.people)
+    columns = estimates.columns
+    intervals = None
+    spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
+    if question.confidence is not None:
+        intervals = intervals_of(estimates, reach)
+        spans = [*intervals.groups.values(), intervals.overall]
+    *each, overall = (
+        Measures({name: float(column[i]) for name, column in columns.items()}, own)
+        for i, own in enumerate(spans)
+    )
+    compared = [tally.index_of(group) for group in groups]
+    return Audit(
+        question=question,
+        groups=dict(zip(tally.groups, each, strict=True)),
+        overall=overall,
+        disparities={
+            name: disparity(groups, column[compared])
+            for name, column in columns.items()
+            if name not in ("n", "share")
+        },
+        feasibility=reach,
+        tally=tally,
+        intervals=intervals,
+        measures=choice.rows,
+        shown=choice.shown,
+        estimates=estimates,
+    )
+
+
 def audit_or_tally(
     subject: Audit | TallyLike, reading: Mapping[str, Any], *edges: float
 ) -> Audit | Tally:
@@ -566,13 +562,9 @@ def audit_or_tally(
     return as_tally(subject, reading, *edges, name="audit")
 
 
-def as_audit(subject: Audit | TallyLike, given: Mapping[str, Any]) -> Audit:
-    """An audit itself, or that of a tally or of data, from keywords of :func:`audit`."""
-    if not isinstance(subject, Audit):
-        reading = {name: given[name] for name in DataOptions.__annotations__ if name in given}
-        check_countable(subject, reading, "audit")
-        return audit(subject, **given)
-    if given:
-        got, step = ", ".join(given), "leave them out, or pass the tally instead of the audit"
-        raise UsageError(Problem("settings", "belong to the audit already", got, step))
-    return subject
+def audits(*positional: str) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """Make a public function of one whose first parameter is an audit; see :func:`asks`.
+
+    A tally is audited first, and data are counted before that.
+    """
+    return asks(*positional, audited=(Audit, audit))

@@ -26,8 +26,7 @@ from isocost.cells import KINDS, SUMS, Sums
 from isocost.costs import Cost
 from isocost.groups import Group
 from isocost.measures.intervals import Interval
-from isocost.measures.measure import Measure
-from isocost.measures.table import BIAS, MEASURES, OVERALL, cost_row
+from isocost.measures.table import BIAS, MEASURES, OVERALL, Measure, cost_row
 from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats

@@ -18,6 +18,7 @@ from isocost.groups import Group, beside_groups, group_names, names_of
 from isocost.judging.population import Population
 from isocost.judging.unseen import Replicates, Report, Yardstick, safe_level
 from isocost.measures.calibration import bin_noise, levels_of
+from isocost.measures.derived import People
 from isocost.measures.feasibility import MIN_LABEL, large_groups
 from isocost.measures.intervals import (
     mean_of,
@@ -200,7 +201,8 @@ def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
     rows = [(amount, MEASURES[name]) for amount, name in parts if amount]
     if cost.by_base_rate:
         rows = [(1.0, cost_row(*amounts))]
-    means = [(amount, mean_of(row, cells, 0)) for amount, row in rows]
+    people = People.of_cells(cells, 0)
+    means = [(amount, mean_of(row, people)) for amount, row in rows]
     return sum((amount * (mean.error * mean.inflation)) ** 2 for amount, mean in means)
 
 

@@ -31,11 +31,9 @@ from isocost.judging.evidence import (
     claims_of,
     evidence,
 )
-from isocost.measures.derived import GroupedPeople
-from isocost.measures.intervals import Interval
-from isocost.measures.measure import Measure
-from isocost.measures.rates import disparity, measure_columns, require_all_decided
-from isocost.measures.table import MEASURES, OVERALL, chosen_measures
+from isocost.measures.intervals import Estimates, Interval
+from isocost.measures.rates import disparity, require_all_decided
+from isocost.measures.table import MEASURES, OVERALL, Measure, chosen_measures
 from isocost.question import DEFAULT
 from isocost.repairs.composition import merged
 from isocost.result import Record, Result
@@ -433,10 +431,11 @@ def _differences(
     if not measures or not watched:
         return dict.fromkeys(measures, math.nan)
     tally = tally.select(watched)
-    people = GroupedPeople.of_tally(tally, threshold)
-    places = range(len(tally.groups))
-    columns = measure_columns(tally, tally.kinds(threshold), places, measures, people)
-    return {name: disparity(tally.groups, columns[name]).difference for name in measures}
+    estimates = Estimates(tally, DEFAULT.but(threshold=threshold))
+    return {
+        name: disparity(tally.groups, estimates.column(measure)[:-1]).difference
+        for name, measure in measures.items()
+    }
 
 
 def _limits(promise: Promise, tolerance: float | None, another_cost: bool) -> dict[str, float]:

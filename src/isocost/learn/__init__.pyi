@@ -4,5 +4,4 @@ from .postprocess import EqualizedOdds as EqualizedOdds
 from .postprocess import HandOver as HandOver
 from .postprocess import Reconciled as Reconciled
 from .scorers import cost_disparity_scorer as cost_disparity_scorer
-from .scorers import scorer as scorer
 from .trained import EqualizedOddsLogisticRegression as EqualizedOddsLogisticRegression

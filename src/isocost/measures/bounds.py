@@ -7,8 +7,7 @@ For one group with base rate mu, generalized rates c_fp and c_fn, and a cost g =
     trivial cost  T = a mu + b (1-mu)                       the cost of the score mu for everybody
     c_fp = (mu g - b r) / T,   c_fn = ((1-mu) g + a r) / T  two linear equations, solved
 
-The paper's supplement has the same statements with constants twice as large: it bounds the two
-rates one by one and adds both errors, where their difference is known exactly.
+The paper's supplement has the same statements with constants twice as large.
 
 Two costs at once.  On calibrated scores c_fp = mu/(1-mu) c_fn, so a cost is one number times c_fn:
 
@@ -22,19 +21,17 @@ Calibration and two distinct costs are four linear equations in the four error r
 two groups, solved by perfect scores alone.  Met within a tolerance, they bound the error rates.
 Among three groups or more all equations hold at once: a linear program, not the best of the pairs.
 
-Three results are not in the paper.  Equalizing one cost widens the difference in another exactly
-under the condition in :func:`trade_off`.  :func:`incompatible` gives the least difference of one of
-two costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone likelihood ratios.
+Two results are not in the paper.  :func:`incompatible` gives the least difference of one of two
+costs.  :func:`ratio_bound` is the bound of Camp (TMLR 2025) for monotone likelihood ratios.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,7 +41,7 @@ from isocost.errors import Problem, UsageError
 from isocost.groups import Group, as_group, beside_groups, names_of, shown_names
 from isocost.measures import rates
 from isocost.measures.calibration import gap_equal_width, levels_of
-from isocost.measures.feasibility import fitted_groups
+from isocost.measures.feasibility import SLACK, fitted_groups
 from isocost.measures.rates import by_group
 from isocost.question import Question, asks
 from isocost.result import Printed, Record, Result
@@ -52,11 +49,11 @@ from isocost.tables import columns_from, frame_of, number_text, round_up
 from isocost.tallies import Tally
 from isocost.typing import Floats
 
-SLACK = 1e-12
-"""Rounding error allowed in a number that meets a bound."""
-
 USUAL = ("fpr", "fnr", "weighted:1,1")
 """Costs that are compared in pairs, besides the one asked for."""
+
+BaseRates: TypeAlias = Mapping[Group, float] | Iterable[float]
+"""Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ..."""
 
 LEAST_SHOWN = 5e-5
 """Smaller differences are shown as none."""
@@ -98,14 +95,26 @@ only the sum matters.
     other_k: dict[Group, float]
 
     @property
-    def ratios(self) -> dict[Group, float]:
-        """k'/k of each group; the costs are distinct when these differ."""
-        return {group: self.other_k[group] / k for group, k in self.k.items()}
-
-    @property
     def distinct(self) -> bool:
         """True if only perfect scores can be calibrated and have both costs equal."""
-        return _differ(np.array(list(self.k.values())), np.array(list(self.other_k.values())))
+        return self.differs(range(len(self.k)))
+
+    def differs(self, some: Sequence[int]) -> bool:
+        """True if k and k' of some groups are more than rounding from proportional."""
+        k, other_k = (np.array(list(of.values()))[some] for of in (self.k, self.other_k))
+        # Each in its own unit first: costs may be in cents or in billions.
+        ratios = (other_k / other_k.max()) / (k / k.max())
+        return bool(ratios.max() > ratios.min() * (1.0 + SLACK))
+
+    def constraints(self, first: int, second: int) -> Floats:
+        """The paper's matrix A of two groups; see :func:`impossibility_bound`."""
+        groups, mu = tuple(self.base_rates), np.array(list(self.base_rates.values()))
+        odds = mu / (1.0 - mu)
+        rows = [[1.0, -odds[first], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[second]]]
+        for cost in (self.cost, self.other):
+            a, b = cost.coefficients(groups, mu)
+            rows.append([a[first], b[first], -a[second], -b[second]])
+        return np.array(rows)
 
     def __str__(self) -> str:
         text = (
@@ -122,20 +131,9 @@ only the sum matters.
         return text
 
 
-def compare_costs(
-    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
-) -> CostComparison:
-    """Put two costs side by side on the calibrated lines of the groups.
-
-    Parameters
-    ----------
-    cost, other : Cost or str
-        What an error costs.
-    base_rates : {group: float} or sequence of float
-        Strictly between 0 and 1, for two groups or more; in a sequence the groups are 0, 1, ...
-    """
-    cost, other = as_cost(cost), as_cost(other)
-    shares = check_base_rates(base_rates)
+def compare_costs(cost: CostLike, other: CostLike, base_rates: BaseRates) -> CostComparison:
+    """Put two costs side by side on the calibrated lines of the groups."""
+    cost, other, shares = as_cost(cost), as_cost(other), _checked(base_rates)
     groups, mu = tuple(shares), np.array(list(shares.values()))
     per_fnr = []
     for each in (cost, other):
@@ -144,9 +142,7 @@ def compare_costs(
     return CostComparison(cost, other, shares, *per_fnr)
 
 
-def distinct(
-    cost: CostLike, other: CostLike, base_rates: Mapping[Group, float] | Iterable[float]
-) -> bool:
+def distinct(cost: CostLike, other: CostLike, base_rates: BaseRates) -> bool:
     """True if two costs cannot both be equal for scores that are calibrated and not perfect.
 
     Then (k_t) and (k'_t) are not proportional; see :func:`compare_costs`, which also gives them.
@@ -164,7 +160,7 @@ def distinct(
     return compare_costs(cost, other, base_rates).distinct
 
 
-def check_base_rates(base_rates: Any) -> dict[Group, float]:
+def _checked(base_rates: Any) -> dict[Group, float]:
     """Check base rates, in whatever form they are given; return them by group."""
     if not isinstance(base_rates, Mapping):
         listed = isinstance(base_rates, Iterable) and not isinstance(base_rates, str)
@@ -177,13 +173,6 @@ def check_base_rates(base_rates: Any) -> dict[Group, float]:
         as_group(group): check_base_rate(mu, f"base rate of group {group!r}")
         for group, mu in base_rates.items()
     }
-
-
-def _differ(k: Floats, other_k: Floats) -> bool:
-    """True if two vectors of positive numbers are more than rounding from proportional."""
-    # Each in its own unit first: costs may be in cents or in billions.
-    ratios = (other_k / other_k.max()) / (k / k.max())
-    return bool(ratios.max() > ratios.min() * (1.0 + SLACK))
 
 
 def _joined(names: Iterable[str]) -> str:
@@ -205,8 +194,6 @@ class ImpossibilityBound(Record):
         The bound of each rate; infinite if the costs are not distinct.
     norm : float
         ||A^-1|| max(gap/(1-mu_t), cost_difference), coarser than ``tight``.
-    paper : float
-        The paper's 16 M^3 D^4 max(2 gap/(1-mu_t), cost_difference); infinite above 1e308.
     present : {group: (float, float)}
         The error rates (c_fp, c_fn) there are now; empty when only base rates were given.
     """
@@ -219,7 +206,6 @@ class ImpossibilityBound(Record):
     generalized_fpr: dict[Group, float]
     generalized_fnr: dict[Group, float]
     norm: float
-    paper: float
     present: dict[Group, tuple[float, float]]
 
     @property
@@ -266,7 +252,7 @@ class ImpossibilityBound(Record):
 def impossibility_bound(
     cost: CostLike,
     other: CostLike,
-    base_rates: Mapping[Group, float] | Iterable[float],
+    base_rates: BaseRates,
     cost_difference: float = 0.0,
     gap: float = 0.0,
 ) -> ImpossibilityBound:
@@ -281,46 +267,46 @@ def impossibility_bound(
 
     Then q_i <= sum over j of |A^-1|_ij v_j, which some scores attain unless one of the other
     rates would be negative there.  det A = 0 exactly when the costs are not distinct; then
-    nothing is bounded.  The norm ||A^-1||_inf max v, and the paper's 16 M^3 D^4 in place
-    of ||A^-1||_inf and 2 gap in place of gap, are given beside it.
+    nothing is bounded.  The norm ||A^-1||_inf max v is given beside it; the paper has a larger
+    constant in place of ||A^-1||_inf, and 2 gap in place of gap.
 
     With more than two groups each rate is maximized under the constraints of all groups at once,
-    by a linear program.  Only ``norm`` and ``paper`` are then the best of the pairs.
+    by a linear program.  Only ``norm`` is then the best of the pairs.
 
     Parameters
     ----------
-    cost, other : Cost or str
-        What an error costs.
-    base_rates : {group: float} or sequence of float
-        Strictly between 0 and 1, for two groups or more.
+    cost, other, base_rates
+        As for :func:`compare_costs`.
     cost_difference : float
         How far each of the two costs may differ between any two groups.
     gap : float
         How large the calibration gap of any group may be.
 
-    Notes
-    -----
-    M is the largest absolute value in A and D the common denominator of its entries, read as
-    the simplest fractions that round to them.
-
     Examples
     --------
     >>> bound = impossibility_bound("fpr", "fnr", {"a": 0.2, "b": 0.5}, 0.01, 0.01)
-    >>> round(bound.tight, 4), round(bound.norm, 4), bound.paper
-    (0.07, 0.1067, 163.84)
+    >>> round(bound.tight, 4), round(bound.norm, 4)
+    (0.07, 0.1067)
     """
     comparison = compare_costs(cost, other, base_rates)
     difference = check_amount("cost_difference", cost_difference)
     gap = check_amount("gap", gap)
-    groups = tuple(comparison.base_rates)
-    best = np.full((len(groups), 4), np.inf)
-    for pair in combinations(range(len(groups)), 2):
-        indices = list(pair)
-        own = _pair_bounds(comparison, indices, difference, gap)
-        best[indices] = np.minimum(best[indices], own)
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    best = np.full((len(groups), 3), np.inf)
+    for pair in map(list, combinations(range(len(groups)), 2)):
+        if not comparison.differs(pair):
+            continue
+        A = comparison.constraints(*pair)
+        # Rows may differ by any power of ten; the inverse is found where they do not.
+        size = np.abs(A).max(axis=1)
+        inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
+        allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
+        norm = np.full(2, inverse.sum(axis=1).max() * allowed.max())
+        own = np.column_stack([(inverse @ allowed).reshape(2, 2), norm])
+        best[pair] = np.minimum(best[pair], own)
     if len(groups) > 2 and np.isfinite(best).any():
         best[:, :2] = np.minimum(best[:, :2], _joint_bounds(comparison, difference, gap))
-    fp, fn, norm, paper = best.T
+    fp, fn, norm = best.T
     return ImpossibilityBound(
         comparison=comparison,
         cost_difference=difference,
@@ -328,80 +314,18 @@ def impossibility_bound(
         generalized_fpr=by_group(groups, fp),
         generalized_fnr=by_group(groups, fn),
         norm=float(norm.max()),
-        paper=float(paper.max()),
         present={},
     )
 
 
-def both_costs(
-    tally: Tally,
-    cost: CostLike,
-    other: CostLike,
-    cost_difference: float = 0.0,
-    gap: float = 0.0,
-) -> ImpossibilityBound:
-    """Bound the error rates of a tally whose two costs are nearly equal and which is calibrated.
-
-    See :func:`impossibility_bound`; the present error rates are shown beside the bounds, and no
-    bound is above 1 unless it is infinite.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> print(both_costs(compas(), "fpr", "fnr", cost_difference=0.01, gap=0.02))
-    With calibration gaps of at most 0.02, fpr and fnr can both be equal within 0.01 for \
-African-American and Caucasian only if
-      African-American: generalized FPR at most 0.1931 (now 0.4475), FNR at most 0.2212 (now 0.4369)
-      Caucasian: generalized FPR at most 0.1831 (now 0.3600), FNR at most 0.2312 (now 0.5263)
-    The scores of African-American and Caucasian have higher error rates: only scores with lower \
-ones can do it.
-    """
-    groups = fitted_groups(tally)
-    tally = tally.select(groups)
-    cost, other = as_cost(cost).among(groups), as_cost(other).among(groups)
-    sums = tally.totals
-    base_rates = by_group(tally.groups, rates.base_rate(sums))
-    bound = impossibility_bound(cost, other, base_rates, cost_difference, gap)
-    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
-    now = zip(c_fp.tolist(), c_fn.tolist(), strict=True)
-    most = 1.0 if bound.comparison.distinct else math.inf
-    return replace(
-        bound,
-        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
-        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
-        present=dict(zip(tally.groups, now, strict=True)),
-    )
-
-
-def _pair_bounds(
-    comparison: CostComparison, pair: list[int], difference: float, gap: float
-) -> Floats:
-    """For each group of a pair: the bounds of c_fp and c_fn, the norm's and the paper's."""
-    k, other_k = (np.array(list(v.values())) for v in (comparison.k, comparison.other_k))
-    if not _differ(k[pair], other_k[pair]):
-        return np.full((2, 4), np.inf)
-    mu = np.array(list(comparison.base_rates.values()))
-    A = _constraints(comparison, mu, pair)
-    # Rows may differ by any power of ten; the inverse is found where they do not.
-    size = np.abs(A).max(axis=1)
-    inverse = np.abs(np.linalg.inv(A / size[:, None])) / size
-    allowed = np.array([*(gap / (1.0 - mu[pair])), difference, difference])
-    doubled = max(2.0 * allowed[0], 2.0 * allowed[1], difference)
-    norm = float(inverse.sum(axis=1).max() * allowed.max())
-    paper = _paper_constant(A) * doubled if doubled else 0.0
-    each = (inverse @ allowed).reshape(2, 2)
-    return np.column_stack([each, np.full(2, norm), np.full(2, paper)])
-
-
 def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> Floats:
     """For each group the largest c_fp and c_fn that meet the constraints of all groups."""
-    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
-    n, none = len(groups), np.zeros((len(groups), 2))
-    one = np.eye(n)
-    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
     from scipy.optimize import linprog
 
-    line = np.hstack([one, -np.diag(mu / (1.0 - mu)), none])
+    groups, mu = tuple(comparison.base_rates), np.array(list(comparison.base_rates.values()))
+    n, none = len(groups), np.zeros((len(groups), 2))
+    # The variables are c_fp and c_fn of each group, and the lowest of each cost.
+    line = np.hstack([np.eye(n), -np.diag(mu / (1.0 - mu)), none])
     rows, limits = [line, -line], [np.tile(gap / (1.0 - mu), 2)]
     for i, cost in enumerate((comparison.cost, comparison.other)):
         a, b = cost.coefficients(groups, mu)
@@ -420,97 +344,6 @@ def _joint_bounds(comparison: CostComparison, difference: float, gap: float) -> 
     return np.array(largest).reshape(2, n).T
 
 
-def _constraints(comparison: CostComparison, mu: Floats, pair: list[int]) -> Floats:
-    """The paper's matrix A."""
-    groups = tuple(comparison.base_rates)
-    odds = mu[pair] / (1.0 - mu[pair])
-    rows = [[1.0, -odds[0], 0.0, 0.0], [0.0, 0.0, 1.0, -odds[1]]]
-    for cost in (comparison.cost, comparison.other):
-        a, b = cost.coefficients(groups, mu)
-        first, second = pair
-        rows.append([a[first], b[first], -a[second], -b[second]])
-    return np.array(rows)
-
-
-def _paper_constant(matrix: Floats) -> float:
-    """16 M^3 D^4, infinite where a float cannot hold it."""
-    entries = [_simplest(value) for value in np.abs(matrix).ravel().tolist()]
-    common = math.lcm(*(entry.denominator for entry in entries))
-    try:
-        return float(16 * max(entries) ** 3 * common**4)
-    except OverflowError:
-        return math.inf
-
-
-def _simplest(value: float) -> Fraction:
-    """The fraction with a small denominator that a float was rounded from, or the float."""
-    exact = Fraction(value)
-    for digits in (3, 6, 9):
-        near = exact.limit_denominator(10**digits)
-        if abs(near - exact) <= abs(exact) * Fraction(1, 2**50):
-            return near
-    return exact
-
-
-class TradeOff(NamedTuple):
-    """The difference in another cost, before and after one cost is made equal."""
-
-    before: float
-    after: float
-
-    @property
-    def widens(self) -> bool:
-        """True if the difference grows."""
-        return self.after > self.before
-
-
-def trade_off(
-    cost: CostLike,
-    other: CostLike,
-    base_rates: Mapping[Group, float] | Iterable[float],
-    costs: Iterable[float],
-) -> TradeOff:
-    """The difference in another cost once one is made equal, for two calibrated groups.
-
-    Let r = k'/k of each group (see :func:`compare_costs`), and let group 2, which costs less, be
-    brought to the cost of group 1: g_2 < g_1.  The other cost is r g, so its difference goes from
-    |r_1 g_1 - r_2 g_2| to g_1 |r_1 - r_2|, and
-
-        it grows if and only if   r_2 (g_1 + g_2) / 2 > r_1 g_1.
-
-    For "fnr" and "fpr" r is the odds of the base rate.  So if the false-negative rates are made
-    equal, the difference in false-positive rates grows only where the changed group has the
-    higher base rate, by more than the rates themselves differ.  Section 6 of the paper says that
-    it grows necessarily.
-
-    Parameters
-    ----------
-    cost, other : Cost or str
-        The cost that is made equal, and the one that is looked at.
-    base_rates : {group: float} or sequence of float
-        Of the two groups.
-    costs : sequence of float
-        The cost of each group, in the same order.
-
-    Examples
-    --------
-    >>> result = trade_off("fnr", "fpr", [0.50, 0.49], [0.077, 0.42])
-    >>> round(result.before, 3), round(result.after, 4), result.widens
-    (0.327, 0.0165, False)
-    """
-    comparison = compare_costs(cost, other, base_rates)
-    ratios, now = (
-        np.array(list(comparison.ratios.values())),
-        [check_amount("cost", c) for c in costs],
-    )
-    if len(ratios) != 2 or len(now) != 2:
-        rule, step = "must be of two groups", "compare two groups at a time"
-        got = f"{len(ratios)} base rates and {len(now)} costs"
-        raise UsageError(Problem("base_rates, costs", rule, got, step))
-    before = abs(ratios[0] * now[0] - ratios[1] * now[1])
-    return TradeOff(float(before), float(max(now) * abs(ratios[0] - ratios[1])))
-
-
 @dataclass(frozen=True)
 class Incompatible(Record):
     """Two costs, and by how much one of them must differ between the groups.
@@ -522,13 +355,10 @@ class Incompatible(Record):
     least : float
         The smallest number within which both costs can be brought: withholding scores can reach
         it, and no calibrated scores with at least the present error rates can fall below it.
-    paper : float
-        The same from the paper's theorem, (largest error rate) / (16 M^3 D^4).
     """
 
     comparison: CostComparison
     least: float
-    paper: float
 
 
 def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
@@ -543,8 +373,8 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
     --------
     >>> from isocost.examples import compas
     >>> result = incompatible(compas(), "fpr", "fnr")
-    >>> round(result.least, 4), result.paper < 1e-6
-    (0.0886, True)
+    >>> round(result.least, 4)
+    0.0886
     """
     from scipy.optimize import linprog
 
@@ -573,17 +403,7 @@ def incompatible(tally: Tally, cost: CostLike, other: CostLike) -> Incompatible:
         bounds=[(0.0, 1.0)] * n + [(None, None)] * 2 + [(0.0, None)],
         method="highs",
     )
-    pairs = [list(pair) for pair in combinations(range(n), 2)]
-    paper = max(
-        (
-            float(max(c_fp[p].max(), c_fn[p].max()))
-            / _paper_constant(_constraints(comparison, mu, p))
-        )
-        if _differ(*(np.array(list(k.values()))[p] for k in (comparison.k, comparison.other_k)))
-        else 0.0
-        for p in pairs
-    )
-    return Incompatible(comparison, size * max(0.0, float(solution.fun)), paper)
+    return Incompatible(comparison, size * max(0.0, float(solution.fun)))
 
 
 @dataclass(frozen=True)
@@ -608,22 +428,6 @@ class RateRange:
 
     generalized_fpr: tuple[float, float]
     generalized_fnr: tuple[float, float]
-
-
-def linearity_bound(gap: float) -> Bound:
-    """The largest |residual| of scores with this calibration gap: the gap itself.
-
-    The gap is a mean of absolute values and the residual the mean of the same values, so
-    |residual| <= gap, with equality when every level errs to the same side.  The paper's
-    lemma has 2 gap.
-
-    Examples
-    --------
-    >>> linearity_bound(0.02)
-    Bound(sharp=0.02, paper=0.04)
-    """
-    gap = check_amount("gap", gap)
-    return Bound(gap, 2.0 * gap)
 
 
 def drop_of(a: float, b: float, mu: float, gap: float) -> ErrorDrop:
@@ -695,16 +499,13 @@ class RatioBound(Record):
     ----------
     lower, higher : Group
         The groups with the lowest and the highest base rate.
-    fnr : float
-        mu_higher / mu_lower: the false-negative rate of the lower group is at least this many
-        times that of the higher one ...
-    fpr : float
-        (1 - mu_lower) / (1 - mu_higher): ... or the false-positive rate of the higher group is at
-        least this many times that of the lower one.
+    fnr, fpr : float
+        mu_higher / mu_lower and (1 - mu_lower) / (1 - mu_higher): the false-negative rate of the
+        lower group, or the false-positive rate of the higher one, is at least this many times that
+        of the other group.
     odds : float
-        The ratio of the odds of the base rates, which is the product of the two ratios of
-        generalized rates for all calibrated scores, whether or not that likelihood ratio is
-        monotone.
+        The ratio of the odds of the base rates: for all calibrated scores the product of the two
+        ratios of generalized rates, whether or not that likelihood ratio is monotone.
     """
 
     lower: Group
@@ -732,7 +533,7 @@ class RatioBound(Record):
         return self.sentence.format(lower=names[self.lower], higher=names[self.higher])
 
 
-def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBound:
+def ratio_bound(base_rates: BaseRates) -> RatioBound:
     """The disparity of calibrated scores if the likelihood ratio between groups is monotone.
 
     Let f and f' be the densities of calibrated scores in two groups with base rates mu < mu', and
@@ -751,7 +552,7 @@ def ratio_bound(base_rates: Mapping[Group, float] | Iterable[float]) -> RatioBou
     >>> result.fnr, result.fpr, round(result.odds, 4)
     (2.0, 1.5, 3.0)
     """
-    shares = check_base_rates(base_rates)
+    shares = _checked(base_rates)
     lower, higher = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     low, high = shares[lower], shares[higher]
     fnr, fpr = high / low, (1.0 - low) / (1.0 - high)
@@ -771,7 +572,8 @@ class GroupBounds(Record):
     gap : float
         The calibration gap in ten bins of equal width: an estimate, unlike ``gap_at_least``.
     linearity : Bound
-        The largest |residual| that such a gap allows.
+        The largest |residual| that such a gap allows: the gap itself.  The residual is the mean of
+        the values whose sizes the gap averages, so scores that all err to one side attain it.
     cost, trivial_cost : float
         The present cost, and the highest of calibrated scores.
     drop : ErrorDrop
@@ -810,7 +612,8 @@ class Bounds(Result):
     groups : {group: GroupBounds}
         The statements about each group.
     impossibility : ImpossibilityBound or None
-        Whether a second cost can be equal too, if one was given.
+        Whether a second cost can be equal too, if one was given, with the present error rates; no
+        bound is then above 1 unless it is infinite.
     pairs : tuple of Incompatible
         The usual costs in pairs: which cannot both be equal, and by how much at least.
     ratio : RatioBound
@@ -824,11 +627,6 @@ class Bounds(Result):
     pairs: tuple[Incompatible, ...]
     ratio: RatioBound
     impossibility: ImpossibilityBound | None = None
-
-    @property
-    def comparison(self) -> CostComparison | None:
-        """The two costs on the calibrated lines, if a second one was given."""
-        return None if self.impossibility is None else self.impossibility.comparison
 
     def to_frame(self, *, backend: str | None = None) -> Any:
         """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
@@ -870,14 +668,14 @@ class Bounds(Result):
 
     def pair_table(self) -> tuple[list[str], list[list[str]]]:
         """The pairs of costs, as header and rows."""
-        header = ["costs", "both equal", "one differs by at least", "by the paper's constants"]
+        header = ["costs", "both equal", "one differs by at least"]
         rows = []
         for pair in self.pairs:
             both = pair.comparison
             equal = pair.least <= LEAST_SHOWN
             possible = "possible" if equal else "impossible" if both.distinct else "out of reach"
-            least = ["-", "-"] if equal else [f"{pair.least:.4f}", f"{pair.paper:.1e}"]
-            rows.append([f"{both.cost} and {both.other}", possible, *least])
+            least = "-" if equal else f"{pair.least:.4f}"
+            rows.append([f"{both.cost} and {both.other}", possible, least])
         return header, rows
 
     def summary(self) -> list[str]:
@@ -939,46 +737,48 @@ def bounds(
     cost_difference = check_amount("cost_difference", cost_difference)
     gap = None if gap is None else check_amount("gap", gap)
     compared = fitted_groups(tally, question.min_group)
-    some, groups = tally.select(compared), _each_group(tally, cost)
+    numbers = _each_group(tally, cost)
     # A cost per group has no hash.
     usual = [cost, *(one for one in map(as_cost, USUAL) if one != cost)]
-    among = [one.among(compared) for one in usual]
+    among, some = [one.among(compared) for one in usual], tally.select(compared)
     pairs = tuple(incompatible(some, *pair) for pair in combinations(among, 2))
-    ratio = ratio_bound({group: groups[group].base_rate for group in compared})
+    ratio = ratio_bound({group: numbers[group].base_rate for group in compared})
     if other is None:
-        return Bounds(cost, groups, pairs, ratio)
-    allowed = max(groups[group].gap for group in compared) if gap is None else gap
-    both = both_costs(tally, cost, other, cost_difference, allowed)
-    return Bounds(cost, groups, pairs, ratio, both)
+        return Bounds(cost, numbers, pairs, ratio)
+    if gap is None:
+        gap = max(numbers[group].gap for group in compared)
+    known = fitted_groups(tally)
+    base_rates = {group: numbers[group].base_rate for group in known}
+    both = (cost.among(known), as_cost(other).among(known))
+    bound = impossibility_bound(*both, base_rates, cost_difference, gap)
+    most = 1.0 if bound.comparison.distinct else math.inf
+    bound = replace(
+        bound,
+        generalized_fpr={group: min(x, most) for group, x in bound.generalized_fpr.items()},
+        generalized_fnr={group: min(x, most) for group, x in bound.generalized_fnr.items()},
+        present={g: (numbers[g].generalized_fpr, numbers[g].generalized_fnr) for g in known},
+    )
+    return Bounds(cost, numbers, pairs, ratio, bound)
 
 
 def _each_group(tally: Tally, cost: Cost) -> dict[Group, GroupBounds]:
+    """The statements about each group; NaN where a group of one label has no rate."""
     sums, groups, lacks = tally.totals, tally.groups, rates.lacking(tally)
-    mu, mean = rates.base_rate(sums), rates.mean_score(sums)
-    c_fp, c_fn = rates.generalized_fpr(sums), rates.generalized_fnr(sums)
-    costs, trivial = rates.group_costs(sums, groups, cost), rates.trivial_costs(sums, groups, cost)
-    a, b = cost.coefficients(groups, mu)
+    mu = rates.base_rate(sums)
+    columns = [mu, rates.generalized_fpr(sums), rates.generalized_fnr(sums)]
+    columns += [mu - rates.mean_score(sums), *cost.coefficients(groups, mu)]
+    columns += [f(sums, groups, cost) for f in (rates.group_costs, rates.trivial_costs)]
     each = {}
     for i, group in enumerate(groups):
-        share, fp, fn = float(mu[i]), float(c_fp[i]), float(c_fn[i])
-        residual = share - float(mean[i])
+        share, fp, fn, residual, a, b, own, trivial = (float(column[i]) for column in columns)
         # The binned gap is never below |residual|, but for rounding.
         gap = max(gap_equal_width(levels_of(tally, i)), abs(residual))
-        numbers = float(a[i]), float(b[i]), share, gap
         unknown = (math.nan, math.nan)
         drop, at_cost = ErrorDrop(Bound(*unknown), Bound(*unknown)), RateRange(unknown, unknown)
         if group not in lacks:
-            drop, at_cost = drop_of(*numbers), range_at(float(costs[i]), *numbers)
+            drop, at_cost = drop_of(a, b, share, gap), range_at(own, a, b, share, gap)
+        linearity = Bound(gap, 2.0 * gap)
         each[group] = GroupBounds(
-            base_rate=share,
-            generalized_fpr=fp,
-            generalized_fnr=fn,
-            residual=residual,
-            gap=gap,
-            linearity=linearity_bound(gap),
-            cost=float(costs[i]),
-            trivial_cost=float(trivial[i]),
-            drop=drop,
-            at_cost=at_cost,
+            share, fp, fn, residual, gap, linearity, own, trivial, drop, at_cost
         )
     return each

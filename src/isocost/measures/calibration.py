@@ -36,12 +36,11 @@ from functools import lru_cache
 import numpy as np
 
 from isocost.cells import add_up
-from isocost.errors import Problem, UsageError, setting
 from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
-DEFAULT_BINS = 10
+BINS = 10
 
 _GRID = 2048
 
@@ -73,12 +72,6 @@ class Levels:
         """The weight of everybody."""
         return float(self.w.sum())
 
-    def pooled(self, index: Ints, size: int) -> Levels:
-        """Levels with the same index added up."""
-        sums = [add_up(index, x, size) for x in (self.w, self.wy, self.wh, self.w2)]
-        w, wy, wh, w2 = (x[sums[0] > 0] for x in sums)
-        return Levels(wh / w, w, wy, wh, w2)
-
 
 def levels_of(tally: Tally, group: int | None = None) -> Levels:
     """The levels of one group of a tally, or of everybody."""
@@ -102,25 +95,25 @@ def gap_bound(levels: Levels) -> float:
     return abs(float(levels.wy.sum() - levels.wh.sum())) / levels.total
 
 
-def gap_equal_width(levels: Levels, bins: int = DEFAULT_BINS) -> float:
-    """The plug-in gap over ``bins`` bins of equal width.
+def gap_equal_width(levels: Levels) -> float:
+    """The plug-in gap over ten bins of equal width.
 
     sum over bins of share * |mean label - mean score|; biased upwards when bins hold few people.
     """
-    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
-    return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
+    off = add_up(_equal_width_bins(levels, BINS), levels.wy - levels.wh, BINS)
+    return float(np.abs(off).sum()) / levels.total
 
 
-def gap_equal_mass(levels: Levels, bins: int = DEFAULT_BINS) -> float:
-    """The plug-in gap over ``bins`` bins that hold about the same weight.
+def gap_equal_mass(levels: Levels) -> float:
+    """The plug-in gap over ten bins that hold about the same weight.
 
     People at one level stay together, so bins can only be as equal as the levels allow.
     """
-    pooled = levels.pooled(_equal_mass_bins(levels, bins), bins)
-    return float(np.abs(pooled.wy - pooled.wh).sum()) / levels.total
+    off = add_up(_equal_mass_bins(levels), levels.wy - levels.wh, BINS)
+    return float(np.abs(off).sum()) / levels.total
 
 
-def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
+def gap_debiased(levels: Levels) -> float:
     """The equal-width gap less its estimated bias, at least 0.
 
     In a bin the difference d of mean label and mean score has standard error s, so
@@ -133,17 +126,16 @@ def gap_debiased(levels: Levels, bins: int = DEFAULT_BINS) -> float:
     """
     from scipy.special import erf
 
-    pooled = levels.pooled(_equal_width_bins(levels, bins), bins)
-    d = np.abs(pooled.wy - pooled.wh) / pooled.w
-    p = pooled.wy / pooled.w
-    s = np.sqrt(p * (1.0 - p) * pooled.w2) / pooled.w
-    excess = np.zeros_like(d)
-    known = s > 0
+    index = _equal_width_bins(levels, BINS)
+    sums = [add_up(index, x, BINS) for x in (levels.w, levels.wy, levels.wh, levels.w2)]
+    w, wy, wh, w2 = (x[sums[0] > 0] for x in sums)
+    d, p = np.abs(wy - wh) / w, wy / w
+    s = np.sqrt(p * (1.0 - p) * w2) / w
+    excess, known = np.zeros_like(d), s > 0
     ratio = d[known] / s[known]
     spread = s[known] * math.sqrt(2.0 / math.pi) * np.exp(-(ratio**2) / 2.0)
-    folded = spread + d[known] * erf(ratio / math.sqrt(2.0))
-    excess[known] = folded - d[known]
-    return max(0.0, float(((d - excess) * pooled.w).sum()) / levels.total)
+    excess[known] = spread + d[known] * erf(ratio / math.sqrt(2.0)) - d[known]
+    return max(0.0, float(((d - excess) * w).sum()) / levels.total)
 
 
 def gap_smooth(levels: Levels) -> float:
@@ -185,19 +177,17 @@ def _spread(position: Floats, mass: Floats) -> Floats:
 
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:
-    if bins < 1:
-        raise UsageError(
-            Problem("bins", "must be at least 1", repr(bins), f"use {setting('bins', 10)}")
-        )
+    """The bin of each level, of so many of equal width."""
     cuts = np.arange(bins + 1) / bins
     return np.clip(np.searchsorted(cuts, levels.position, side="right") - 1, 0, bins - 1)
 
 
-def _equal_mass_bins(levels: Levels, bins: int) -> Ints:
+def _equal_mass_bins(levels: Levels) -> Ints:
+    """The bin of each level, of ten that hold about the same weight."""
     unique, level = np.unique(levels.position, return_inverse=True)
     w = add_up(level, levels.w, len(unique))
     middle = np.cumsum(w) - w / 2.0
-    return np.minimum((middle / levels.total * bins).astype(np.intp), bins - 1)[level]
+    return np.minimum((middle / levels.total * BINS).astype(np.intp), BINS - 1)[level]
 
 
 SMOOTH_CELLS, SMOOTH_POINTS, SMOOTH_DRAWS = 64, 32, 400
@@ -224,10 +214,10 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
     {name: (residuals, noise)}
         Arrays (parts,) and (replicates, parts).
     """
-    residual, error = _residuals(levels, _equal_mass_bins(levels, DEFAULT_BINS), DEFAULT_BINS)
+    residual, error = _residuals(levels, _equal_mass_bins(levels), BINS)
     result = {
         "calibration_gap": bin_noise(levels, draws),
-        "calibration_gap_equal_mass": (residual, draws[:, :DEFAULT_BINS] * error),
+        "calibration_gap_equal_mass": (residual, draws[:, :BINS] * error),
     }
     residual, error = _residuals(levels, _equal_width_bins(levels, SMOOTH_CELLS), SMOOTH_CELLS)
     kernel = _kernel(bandwidth)
@@ -238,8 +228,8 @@ def gap_noise(levels: Levels, bandwidth: float, draws: Floats) -> dict[str, tupl
 
 def bin_noise(levels: Levels, draws: Floats) -> tuple[Floats, Floats]:
     """The terms and the noise of the gap over bins of equal width only."""
-    residual, error = _residuals(levels, _equal_width_bins(levels, DEFAULT_BINS), DEFAULT_BINS)
-    return residual, draws[:, :DEFAULT_BINS] * error
+    residual, error = _residuals(levels, _equal_width_bins(levels, BINS), BINS)
+    return residual, draws[:, :BINS] * error
 
 
 def _residuals(levels: Levels, index: Ints, parts: int) -> tuple[Floats, Floats]:
@@ -296,18 +286,10 @@ GAP_METHODS: dict[str, Callable[[Levels], float]] = {
 }
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A logistic fit: its coefficients, and how far a unit of weight at each cell moves them."""
+def _recalibrated(people: People, slope: bool) -> tuple[Floats, Floats] | None:
+    """The coefficients of logit P(y = 1) = a + b logit(h), and how far a unit of weight moves them.
 
-    coefficients: Floats
-    moves: Floats
-
-
-def _recalibrated(people: People, slope: bool) -> Fit | None:
-    """The fit of logit P(y = 1) = a + b logit(h); with ``slope`` false b is 1.
-
-    By Newton's method; None where no finite coefficients fit.
+    With ``slope`` false b is 1.  By Newton's method; None where no finite coefficients fit.
     """
     y, w = people.label, people.w / people.total
     if not 0.0 < float((w * y).sum()) < 1.0 - 1e-12:
@@ -332,8 +314,7 @@ def _recalibrated(people: People, slope: bool) -> Fit | None:
     # With a steeper slope, scores separate the labels: there is no finite one.
     if not np.abs(beta).max() < 1e3 or np.abs(step).max() >= 1e-6:
         return None
-    moves = np.linalg.solve(information, design) * (y - p) / people.total
-    return Fit(beta, moves)
+    return beta, np.linalg.solve(information, design) * (y - p) / people.total
 
 
 def _coefficient(
@@ -343,9 +324,10 @@ def _coefficient(
     fit = population.once(("fit", group, slope), lambda: _recalibrated(people, slope))
     if fit is None:
         return UNDEFINED
-    error = math.sqrt(people.variance(fit.moves[index]))
+    coefficients, moves = fit
+    error = math.sqrt(people.variance(moves[index]))
     w, w2 = population.weights(group).sum(axis=-1)
-    return Estimated(float(fit.coefficients[index]), error, float((w**2 / w2).min()))
+    return Estimated(float(coefficients[index]), error, float((w**2 / w2).min()))
 
 
 def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:

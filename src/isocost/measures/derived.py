@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from isocost.typing import Bools, Floats, Ints
 STEP = 1e-30
 """Step of derivatives along the imaginary axis, which have no rounding error."""
 
+Kept = TypeVar("Kept")
+
 RISK_BINS = 20
 """Parts of the range of scores, each with about as many people, in which groups are compared."""
 
@@ -46,15 +48,37 @@ class Estimated:
     Attributes
     ----------
     value, error : float
-        NaN where the number is not defined.
+        The number and its linearized standard error; NaN where it is not defined.
     rows : float
-        The effective number of people it rests on; it gives an interval even where nobody in the
-        sample differs, such as an area of 1.
+        The effective number of people it rests on (Kish); it gives an interval even where nobody
+        in the sample differs, such as an area of 1.
+    inflation : float
+        Factor of the standard error by the jackknife, which allows for rows that pull a mean
+        towards themselves (HC3): n / (n - 1) without weights.
+    skew : float
+        The skewness of the number over samples.
+    weighted : bool
+        False if all rows weigh the same and the number is a mean.
+    form : str
+        "mean"; "proportion", a mean of rows that are all 0 or 1; "rare", a mean over rows most of
+        which have one value, and only a few another; or "derived", any other number.
+    seen : (low, high)
+        If rare, the smallest and largest value at any score of the group.
     """
 
     value: float
     error: float
     rows: float
+    inflation: float = 1.0
+    skew: float = 0.0
+    weighted: bool = True
+    form: Literal["mean", "proportion", "rare", "derived"] = "derived"
+    seen: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self.rows - 1.0
 
 
 UNDEFINED = Estimated(math.nan, math.nan, 0.0)
@@ -98,6 +122,21 @@ class People:
         return self.total**2 / float(self.w2.sum())
 
     @cached_property
+    def sums(self) -> Floats:
+        """What :data:`isocost.cells.SUMS` names, by kind of people: an array (5, 4)."""
+        columns = (getattr(self, name) for name in SUMS)
+        return np.array([add_up(self.kind, column, len(KINDS)) for column in columns])
+
+    @cached_property
+    def decided(self) -> People:
+        """One row for each kind, which is enough for decisions; all of them if weights differ."""
+        if not (np.array_equal(self.n, self.w) and np.array_equal(self.n, self.w2)):
+            return self
+        used = np.flatnonzero(self.sums[0])
+        label, selected = np.divmod(used, 2)
+        return People(label, selected, selected == 1, *self.sums[:, used])
+
+    @cached_property
     def selection(self) -> float:
         """The share that is selected."""
         return float(self.w[self.selected].sum()) / self.total
@@ -111,18 +150,11 @@ class People:
         """The sum of w^2 u^2, for what a unit of weight moves the number by."""
         return float((self.w2 * moves**2).sum())
 
-    def by_label(self, values: Floats, levels: int) -> Floats:
-        """Values added up by label and level, an array (2, levels)."""
-        return add_up(self.label * levels + self.level, values, 2 * levels).reshape(2, levels)
-
     @classmethod
-    def of_cells(cls, cells: Cells, first: int, bins: int) -> People:
-        """Cells added up over groups; ``first`` is the first bin at the threshold."""
-        key = cells.label * bins + cells.bin
-        n, *sums = (add_up(key, getattr(cells, name), 2 * bins) for name in SUMS)
-        used = np.flatnonzero(n > 0)
-        label, level = np.divmod(used, bins)
-        return cls(label, level, level >= first, n[used], *(x[used] for x in sums))
+    def of_cells(cls, cells: Cells, first: int) -> People:
+        """Cells, a row each; ``first`` is the first bin at the threshold."""
+        columns = (getattr(cells, name) for name in SUMS)
+        return cls(cells.label, cells.bin, cells.bin >= first, *columns)
 
 
 @dataclass(frozen=True)
@@ -150,11 +182,12 @@ class GroupedPeople:
     reference: int | None = None
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+    def once(self, key: tuple[Any, ...], compute: Callable[[], Kept]) -> Kept:
         """A value that several measures need, computed when first asked for."""
         if key not in self.kept:
             self.kept[key] = compute()
-        return self.kept[key]
+        value: Kept = self.kept[key]
+        return value
 
     @classmethod
     def of_tally(
@@ -169,8 +202,9 @@ class GroupedPeople:
         among = range(len(tally.groups)) if candidates is None else candidates
 
         def people(group: int | None) -> People:
-            own = cells if group is None else cells.take(cells.of_group(group))
-            return People.of_cells(own, first, bins)
+            if group is None:
+                return People.of_cells(Cells.merge([cells.recoded([0] * len(tally.groups))]), first)
+            return People.of_cells(cells.take(cells.of_group(group)), first)
 
         return cls(people, bins, threshold, tuple(among), reference)
 
@@ -184,18 +218,18 @@ class GroupedPeople:
 
     def people(self, group: int | None) -> People:
         """The people of a group, or everybody."""
-        own: People = self.once(("people", group), lambda: self.of(group))
-        return own
+        return self.once(("people", group), lambda: self.of(group))
 
     def weights(self, group: int | None) -> Floats:
         """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
-        people = self.people(group)
-        columns = (people.w, people.w2)
-        sums: Floats = self.once(
-            ("weights", group),
-            lambda: np.array([people.by_label(x, self.levels) for x in columns]),
-        )
-        return sums
+        people, size = self.people(group), 2 * self.levels
+
+        def compute() -> Floats:
+            index = people.label * self.levels + people.level
+            sums = [add_up(index, x, size) for x in (people.w, people.w2)]
+            return np.array(sums).reshape(2, 2, self.levels)
+
+        return self.once(("weights", group), compute)
 
     def spread(self) -> Floats:
         """The share of everybody at each level."""
@@ -234,8 +268,7 @@ def of_sums(
 ) -> Estimated:
     """A smooth formula of sums by kind; ``counts`` if it depends on decisions alone."""
     people = population.people(group)
-    columns = (people.w, people.wh, people.wh2)
-    sums = np.array([add_up(people.kind, x, len(KINDS)) for x in columns]) / people.total
+    sums = people.sums[[1, 3, 4]] / people.total
     # A step in each of the twelve sums.
     steps = sums[..., None] + 1j * STEP * np.eye(sums.size).reshape(*sums.shape, -1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -427,7 +460,7 @@ def auc(population: GroupedPeople, group: int | None) -> Estimated:
 
 
 def _others(population: GroupedPeople, group: int, label: int) -> Floats:
-    """The sums of everybody else who has a label."""
+    """Sums of w and of w^2 by level of the other groups' people who have a label."""
     own, everybody = (population.weights(index)[:, label] for index in (group, None))
     # Rounding must leave nobody where there is nobody.
     rest = everybody - own
@@ -530,7 +563,7 @@ def adjusting_weights(population: GroupedPeople, group: int | None) -> Floats | 
     of everybody on either side of the threshold.
     """
     people = population.people(group)
-    part: Ints = population.once(("parts",), lambda: _risk_parts(population))
+    part = population.once(("parts",), lambda: _risk_parts(population))
     size = 2 * RISK_BINS
     wanted = add_up(part, population.spread(), size)
     own = add_up(part[people.level], people.w, size) / people.total

@@ -127,16 +127,12 @@ a cost of at most 0.3936.
         shares = ", ".join(f"{self.alpha[group]:.2%} of {names[group]}" for group in self.changed)
         if len(self.changed) > most:
             shares = f"some people in {len(self.changed)} groups"
-        goal = self.target_cost - self.tolerance
-        within = f", within {self.tolerance:g} of" if self.tolerance else ","
-        whose = (
-            f" {self.target_cost:.4f}, the cost of {target}"
-            if self.tolerance
-            else f" that of {target}"
-        )
+        goal, whose = self.target_cost - self.tolerance, f"that of {target}"
+        if self.tolerance:
+            whose = f"within {self.tolerance:g} of {self.target_cost:.4f}, the cost of {target}"
         return (
             f"Feasible: withholding the scores of {shares} raises the cost ({self.cost}) to "
-            f"{goal:.4f}{within}{whose}."
+            f"{goal:.4f}, {whose}."
         )
 
 
@@ -233,17 +229,14 @@ def examined_groups(tally: Tally, min_group: int) -> tuple[Group, ...]:
 
 
 def fitted_groups(tally: Tally, min_group: int = 0) -> tuple[Group, ...]:
-    """The groups that a repair compares: the large ones; if there are not two, with both labels.
+    """The groups that a repair compares, as :func:`compared_groups`; the others keep their scores.
 
-    The others keep their scores.  Raises :class:`isocost.DataError` if fewer than two have both.
+    Raises :class:`isocost.DataError` if fewer than two have positives and negatives.
     """
-    rates.require_two_groups(tally)
-    groups = large_groups(tally, min_group)
-    if len(groups) < 2:
-        groups = large_groups(tally, 0)
-    if len(groups) < 2:
+    groups, both = compared_groups(tally, min_group), large_groups(tally, 0)
+    if len(both) < 2:
         lacks = (f"{group!r} has no {label}" for group, label in rates.lacking(tally).items())
-        got = f"{f'only {groups[0]!r}' if groups else 'none'}; {listing(lacks, 5)}"
+        got = f"{f'only {both[0]!r}' if both else 'none'}; {listing(lacks, 5)}"
         merge = spoken("tally.relabel", "--merge-groups", "rename them in the rows")
         step = f"check the label and the group column, merge groups ({merge}), or gather more data"
         rule = "at least two must have positives and negatives, to be compared"

@@ -6,7 +6,7 @@ share; any rate of scores that are all 0 or 1
 generalized_fpr, generalized_fnr, mean_score,        Student, corrected for skewness (Hall 1992); an
 brier, cost                                          inverted score test where few rows decide
 trivial_cost                                         image of the interval of the base rate
-other measures (see derived)                         by their limits: :func:`derived_interval`
+other measures (see derived)                         by their limits: :func:`interval_of`
 calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER (Zou and Donner 2008) from the intervals
                                                      of the two groups; of Wilson's: Newcombe's
@@ -15,7 +15,8 @@ disparities, highest, excess, target_cost, alpha     for all pairs of groups at 
 ===================================================  =============================================
 
 Every plain measure is a mean m = sum w x / sum w over some rows.  Its linearised variance is
-sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.
+sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.  :class:`Estimates`
+computes value, standard error and degrees of freedom of every measure in every group, once.
 
 Groups are different people, so their numbers are independent.  The questions about all of them
 (who costs most, is equal cost feasible, how much to withhold) are asked in a fixed order, each only
@@ -30,23 +31,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import combinations
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from isocost.cells import KINDS, Cells
+from isocost.cells import KINDS, SUMS, Sums
 from isocost.checks import short
-from isocost.costs import Cost
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
-from isocost.measures.derived import Estimated, GroupedPeople
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
-from isocost.measures.measure import Measure
-from isocost.measures.rates import Columns, all_columns, group_costs
-from isocost.measures.table import BIAS, MEASURES, chosen_measures, cost_row
+from isocost.measures.rates import Columns, group_costs, trivial_costs
+from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
 from isocost.question import DEFAULT, Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
@@ -68,19 +66,15 @@ data may lack values that are rare."""
 SLACK = 1e-9
 """Differences below this are rounding."""
 
+SPREADS = tuple((np.arange(800) * 0.02 - 4.0).tolist())
+"""Where the distribution of a spread is looked up."""
+
 
 def normal_quantile(probability: float) -> float:
     """The standard normal quantile."""
     from scipy.special import ndtri
 
     return float(ndtri(probability))
-
-
-def student_quantile(probability: float, freedom: float) -> float:
-    """The quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, probability))
 
 
 def skewed_interval(value: float, error: float, skew: float, factor: float) -> Interval:
@@ -101,14 +95,6 @@ def skewed_interval(value: float, error: float, skew: float, factor: float) -> I
         3.0 / skew * (math.cbrt(1.0 + skew * (x - skew / 6.0)) - 1.0) for x in (-factor, factor)
     )
     return value - high * error, value - low * error
-
-
-def percentiles(values: Floats, tail: float) -> Interval:
-    """The values with a share ``tail`` beyond them on either side, not interpolated."""
-    size = len(values)
-    rank = min(max(int(tail * (size + 1)) - 1, 0), (size - 1) // 2)
-    ordered = np.partition(values, (rank, size - 1 - rank))
-    return float(ordered[rank]), float(ordered[size - 1 - rank])
 
 
 def score_interval(
@@ -136,27 +122,6 @@ def score_interval(
 def around(estimate: float, interval: Interval) -> Interval:
     """The interval, widened to hold the estimate where rounding or bias left it outside."""
     return min(estimate, interval[0]), max(estimate, interval[1])
-
-
-def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
-    """The interval of a - b from those of a and of b, which are independent (MOVER).
-
-    Examples
-    --------
-    >>> difference(0.5, (0.2, 0.9), 0.25, (0.25, 0.25))
-    (-0.04999999999999999, 0.65)
-    """
-    low = a - b - math.hypot(a - of_a[0], of_b[1] - b)
-    high = a - b + math.hypot(of_a[1] - a, b - of_b[0])
-    return low, high
-
-
-def fold(interval: Interval) -> Interval:
-    """The interval of an absolute value from that of the signed one."""
-    low, high = interval
-    if low <= 0.0 <= high:
-        return 0.0, max(-low, high)
-    return min(abs(low), abs(high)), max(abs(low), abs(high))
 
 
 def size_interval(
@@ -192,152 +157,49 @@ def size_interval(
     seen = float(np.abs(residual).sum())
     # Adding up ten long rows is several times as fast as thousands of short ones.
     noise = np.ascontiguousarray(noise.T)
-    low_of_chance, high_of_chance = percentiles(np.abs(noise).sum(axis=0), tail)
+    count = noise.shape[1]
+    rank = min(max(int(tail * (count + 1)) - 1, 0), (count - 1) // 2)
+    by_chance = np.partition(np.abs(noise).sum(axis=0), (rank, count - 1 - rank))
+    low_of_chance, high_of_chance = float(by_chance[rank]), float(by_chance[count - 1 - rank])
     if seen <= low_of_chance:
         return 0.0, high_of_chance, 0.0
     top = 1.0 + 2.0 * high_of_chance / seen
     multiples = top * (np.arange(_STEPS) / (_STEPS - 1)) ** 1.5
-    sizes = np.empty((_STEPS, noise.shape[1]))
+    sizes = np.empty((_STEPS, count))
     for step, multiple in enumerate(multiples):
         moved = noise + multiple * residual[:, None]
         np.abs(moved, out=moved).sum(axis=0, out=sizes[step])
     # Several times as fast as numpy's partition at several ranks.
     sizes.sort(axis=1)
-    count, tails = sizes.shape[1], (tail / 2.0, 1.0 - tail, (1.0 - tail) ** (1.0 / several))
+    tails = (tail / 2.0, 1.0 - tail, (1.0 - tail) ** (1.0 / several))
     ranks = [min(max(int(p * (count + 1)) - 1, 0), count - 1) for p in tails]
     high, low, floor = (float(np.interp(seen, sizes[:, r], multiples)) * seen for r in ranks)
     return low if seen > high_of_chance else 0.0, high, min(low, floor)
 
 
-@dataclass(frozen=True)
-class Mean:
-    """A weighted mean over rows.
+def mean_of(measure: Measure, people: People, value: float | None = None) -> Estimated:
+    """A plain measure of a group's people; ``value`` is the mean itself, if it is known already.
 
-    Attributes
-    ----------
-    value, error : float
-        The mean and its linearised standard error; NaN if there are no rows.
-    inflation : float
-        Factor of the standard error by the jackknife, which allows for rows that pull the mean
-        towards themselves (HC3): n / (n - 1) without weights.
-    skew : float
-        The skewness of the mean over samples.
-    rows : float
-        The effective number of rows (Kish), (sum w)^2 / sum w^2.
-    weighted, binary : bool
-        True if the weights differ; if every row is 0 or 1, which makes the mean a proportion.
-    limits : (low, high)
-        The smallest and largest value that the mean can have.
-    seen : (low, high)
-        The smallest and largest value at any score of the group; looked up only if ``rare``.
-    rare : bool
-        True if most rows have one value, and fewer than :data:`RARE` another.
+    Inside a cell a + b h + c h^2 is close to a straight line of the score, with slope b + 2 c h.
     """
-
-    value: float
-    error: float
-    inflation: float
-    skew: float
-    rows: float
-    weighted: bool
-    binary: bool
-    limits: Interval
-    seen: Interval = (0.0, 1.0)
-    rare: bool = False
-
-    def complement(self) -> Mean:
-        """The mean of 1 less each value."""
-        flipped = tuple((1.0 - high, 1.0 - low) for low, high in (self.limits, self.seen))
-        return replace(
-            self, value=1.0 - self.value, skew=-self.skew, limits=flipped[0], seen=flipped[1]
-        )
-
-    def factor(self, confidence: float) -> float:
-        """The reach of the interval in standard errors, by Student's t and the jackknife."""
-        if self.rows < 2:
-            return math.inf
-        return self.inflation * student_quantile((1.0 + confidence) / 2.0, self.rows - 1.0)
-
-
-def mean_of(measure: Measure, cells: Cells, first: int, value: float | None = None) -> Mean:
-    """A plain measure of a group's cells; ``first`` is the first bin at the threshold.
-
-    ``value`` is the mean itself, if it is known already.  Inside a cell a + b h + c h^2 is close to
-    a straight line of the score, with slope b + 2 c h.
-    """
-    kind = cells.kind(first)
-    inside = np.array([name in measure.over for name in KINDS])[kind]
+    inside = np.array([name in measure.over for name in KINDS])[people.kind]
     if not inside.any():
-        return Mean(math.nan, math.nan, 1.0, 0.0, 0.0, False, False, measure.limits)
-    kind, n, w, w2 = kind[inside], cells.n[inside], cells.w[inside], cells.w2[inside]
-    h, square = cells.wh[inside] / w, cells.wh2[inside] / w
+        return UNDEFINED
+    columns = (people.kind, people.n, people.w, people.w2, people.score, people.wh2)
+    kind, n, w, w2, h, square = (column[inside] for column in columns)
+    square = square / w
     a, b, c = measure.coefficients[kind].T
     x = a + b * h + c * square
     spread = np.maximum(square - h**2, 0.0)
     within = np.where(spread > 1e-14, (b + 2.0 * c * h) ** 2 * spread, 0.0)
+    total, rows = float(w.sum()), float(n.sum())
+    effective = total**2 / float(w2.sum())
     if value is None:
-        value = float((w * x).sum() / w.sum())
-    proportion = measure.limits == (0.0, 1.0) and bool(((x == 0) | (x == 1)).all())
-    binary = proportion and not within.any()
-    mean = _summary(n, w, w2, x - value, within, value, binary, measure.limits)
-    if binary or within.any():
-        return mean
-    _, level = np.unique(x, return_inverse=True)
-    rows_off_the_mode = float(n.sum() - np.bincount(level, n).max())
-    if rows_off_the_mode >= min(RARE, n.sum() / 2.0):
-        return mean
-    # The terms of the measure at the lowest and the highest score of the group.
-    scores = cells.wh / cells.w
-    ends = np.array([scores.min(), scores.max()])
-    a, b, c = measure.coefficients[np.unique(kind)].T[:, :, None]
-    terms = a + b * ends + c * ends**2
-    return replace(mean, seen=(float(terms.min()), float(terms.max())), rare=True)
-
-
-def means_of(
-    measures: Mapping[str, Measure],
-    cells: Cells,
-    first: int,
-    values: Mapping[str, float] | None = None,
-) -> dict[str, Mean]:
-    """Several plain measures of a group's cells; ``values`` are those that are known already."""
-    known = values or {}
-    decided = {name for name, measure in measures.items() if measure.counts_decisions}
-    # Four cells are enough for decisions, unless weights differ.
-    few = cells.by_kind(first) if decided and not cells.is_weighted else cells
-    return {
-        name: mean_of(measure, few if name in decided else cells, first, known.get(name))
-        for name, measure in measures.items()
-    }
-
-
-def complements(measures: Mapping[str, Measure]) -> dict[str, str]:
-    """The measures that are 1 less another that stands before them, such as TPR after FNR."""
-    pairs: dict[str, str] = {}
-    for (other, first), (name, second) in combinations(measures.items(), 2):
-        if other not in pairs and first.is_complement(second):
-            pairs[name] = other
-    return pairs
-
-
-def _summary(
-    n: Floats,
-    w: Floats,
-    w2: Floats,
-    off: Floats,
-    within: Floats,
-    value: float,
-    binary: bool,
-    limits: Interval,
-) -> Mean:
-    """A mean from how far cells are off it, and how much rows vary within them."""
-    total, squares = float(w.sum()), float(w2.sum())
-    rows = total**2 / squares
+        value = float((w * x).sum() / total)
     # As shares of the whole, so that no power of a weight is too large or too small.
-    w, w2 = w / total, w2 / total**2
+    w, w2, off = w / total, w2 / total**2, x - value
     terms = w2 * (off**2 + within)
-    variance = float(terms.sum())
-    inflation, skew = 1.0, 0.0
+    variance, inflation, skew = float(terms.sum()), 1.0, 0.0
     if variance > 0:
         # The weight of a row as the cell's weight meets it; a row that is everything has no peer.
         leverage = np.minimum(w2 / w, 0.9)
@@ -345,82 +207,265 @@ def _summary(
         # Rows of a cell are taken to weigh the same here.
         cubes = w2 * np.sqrt(w2 / n) * (off**3 + 3.0 * off * within)
         skew = float(cubes.sum()) / variance / math.sqrt(variance)
-    weighted = rows < float(n.sum()) * (1.0 - 1e-9)
-    return Mean(value, math.sqrt(variance), inflation, skew, rows, weighted, binary, limits)
+    weighted = effective < rows * (1.0 - 1e-9)
+    mean = Estimated(value, math.sqrt(variance), effective, inflation, skew, weighted, "mean")
+    if within.any():
+        return mean
+    if measure.limits == (0.0, 1.0) and ((x == 0) | (x == 1)).all():
+        return replace(mean, form="proportion")
+    _, level = np.unique(x, return_inverse=True)
+    if rows - float(np.bincount(level, n).max()) >= min(RARE, rows / 2.0):
+        return mean
+    # The terms of the measure at the lowest and the highest score of the group.
+    ends = np.array([people.score.min(), people.score.max()])
+    a, b, c = measure.coefficients[np.unique(kind)].T[:, :, None]
+    terms = a + b * ends + c * ends**2
+    return replace(mean, form="rare", seen=(float(terms.min()), float(terms.max())))
 
 
-def share_of(cells: Cells, everybody: Cells) -> Mean:
-    """The share of the weight that is this group's."""
-    own, total = (
-        [float(column.sum()) for column in (some.n, some.w, some.w2)] for some in (cells, everybody)
-    )
-    # Rounding may leave less than nothing for the others.
-    rest = [max(0.0, x - y) for x, y in zip(total, own, strict=True)]
-    share = own[1] / (own[1] + rest[1])
-    if rest[0] < 0.5 or rest[1] == 0.0:
-        share, rest = 1.0, [0.0, 0.0, 0.0]
-    n, w, w2 = (np.array(pair) for pair in zip(own, rest, strict=True))
-    off = np.array([1.0 - share, -share])
-    kept = n > 0
-    n, w, w2, off = n[kept], w[kept], w2[kept], off[kept]
-    return _summary(n, w, w2, off, np.zeros_like(n), share, True, (0.0, 1.0))
+def interval_of(number: Estimated, limits: Interval, confidence: float) -> Interval:
+    """The interval of a number from its standard error, between the limits it can have.
 
-
-def mean_interval(mean: Mean, confidence: float) -> Interval:
-    """The interval of a mean.
-
-    A proportion has Wilson's interval, with the number of rows that gives its standard error
-    (Korn and Graubard 1998).  A mean that few rows decide has the same kind of interval, between
-    the lowest and the highest score of the group.  Other means have Student's interval corrected
-    for skewness; and with less than two effective rows all that is possible.
-    """
-    if math.isnan(mean.value):
-        return UNKNOWN
-    z = normal_quantile((1.0 + confidence) / 2.0)
-    factor = mean.factor(confidence)
-    if mean.binary or (mean.rare and mean.rows >= 2):
-        variance = mean.value * (1.0 - mean.value) if mean.binary else mean.error**2 * mean.rows
-        rows = variance / mean.error**2 if mean.error > 0 and variance > 0 else mean.rows
-        # With equal weights and labels this is Wilson's interval as everybody knows it.
-        wider = factor / z if mean.weighted and mean.rows >= 2 else 1.0
-        limits = (0.0, 1.0) if mean.binary else mean.seen
-        interval = score_interval(mean.value, variance, rows / wider**2, limits, z)
-        return around(mean.value, interval)
-    if mean.rows < 2:
-        return mean.limits
-    low, high = skewed_interval(mean.value, mean.error, mean.skew, factor)
-    return around(mean.value, (max(low, mean.limits[0]), min(high, mean.limits[1])))
-
-
-def derived_interval(number: Estimated, limits: Interval, confidence: float) -> Interval:
-    """The interval of a number that is not a mean, from its standard error.
-
-    Between two limits it is Wilson's, with the number of rows that gives the standard error; a
+    A proportion, and any number between two limits that is not a mean, has Wilson's interval, with
+    the number of rows that gives its standard error (Korn and Graubard 1998).  A mean that few rows
+    decide has the same kind of interval, between the lowest and the highest score of the group.  A
     ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a
-    count of 0 gives; any other number has Student's interval.
+    count of 0 gives.  Everything else has Student's interval, corrected for skewness; and with
+    less than two effective rows all that is possible.
     """
+    from scipy.special import stdtrit
+
     value, error, rows = number.value, number.error, number.rows
     if math.isnan(value):
         return UNKNOWN
     if math.isinf(rows):
         return value, value
-    if rows < 2:
+    if rows < 2 and number.form != "proportion":
         return limits
-    low, high = limits
-    z = normal_quantile((1.0 + confidence) / 2.0)
-    factor = student_quantile((1.0 + confidence) / 2.0, rows - 1.0)
-    if math.isfinite(low) and math.isfinite(high):
-        variance = (value - low) * (high - value)
+    share, (low, high) = (1.0 + confidence) / 2.0, limits
+    z = normal_quantile(share)
+    factor = number.inflation * float(stdtrit(number.freedom, share)) if rows >= 2 else z
+    ends = number.seen if number.form == "rare" else limits
+    if number.form != "mean" and math.isfinite(ends[1] - ends[0]):
+        variance = (value - ends[0]) * (ends[1] - value)
+        if number.form == "rare":
+            variance = error**2 * rows
         effective = variance / error**2 if error > 0 and variance > 0 else rows
-        interval = score_interval(value, variance, effective * (z / factor) ** 2, limits, z)
-    elif low == 0.0:
+        # With equal weights and labels this is Wilson's interval as everybody knows it.
+        wider = factor / z if number.weighted else 1.0
+        interval = score_interval(value, variance, effective / wider**2, ends, z)
+    elif number.form != "mean" and low == 0.0:
         if value == 0.0:
             return 0.0, z * z / rows
-        reach = factor * error / value
-        interval = value * math.exp(-min(reach, 700.0)), value * math.exp(min(reach, 700.0))
+        reach = min(factor * error / value, 700.0)
+        interval = value * math.exp(-reach), value * math.exp(reach)
     else:
-        interval = max(low, value - factor * error), min(high, value + factor * error)
+        least, most = skewed_interval(value, error, number.skew, factor)
+        interval = max(low, least), min(high, most)
     return around(value, interval)
+
+
+class Estimates:
+    """The numbers of every group of a tally for a question: values, errors and intervals.
+
+    Each is computed when first asked for, and once.  A group is its index in the tally; None is
+    everybody.
+
+    Parameters
+    ----------
+    tally, question
+        What is asked of what.
+    compared : sequence of groups
+        Those that may be the reference of others if the question names none; by default all.
+    people : GroupedPeople, optional
+        Those of other estimates from the same tally at the same threshold, with all that was
+        computed from them: it does not depend on the cost.
+    """
+
+    def __init__(
+        self,
+        tally: Tally,
+        question: Question,
+        compared: Sequence[Group] | None = None,
+        people: GroupedPeople | None = None,
+    ) -> None:
+        self.tally, self.question = tally, question
+        if people is None:
+            index, reference = None, question.reference
+            if isinstance(reference, Hashable) and reference in tally.groups:
+                index = tally.index_of(reference)
+            elif reference is not None:
+                got, step = short(reference), f"name one of {listing(group_names(tally.groups))}"
+                raise UsageError(Problem("reference", "must be a group of the data", got, step))
+            candidates = map(tally.index_of, tally.groups if compared is None else compared)
+            people = GroupedPeople.of_tally(tally, question.threshold, tuple(candidates), index)
+        self.people = people
+
+    def number(self, measure: Measure, group: int | None) -> Estimated:
+        """Value, standard error and degrees of freedom of a measure; not of a calibration gap."""
+
+        def compute() -> Estimated:
+            if measure.is_derived:
+                return measure.estimated(self.people, group)
+            people = self.people.people(group)
+            return mean_of(
+                measure,
+                people.decided if measure.counts_decisions else people,
+                float(self.column(measure)[_place(group)]),
+            )
+
+        return self.people.once(("number", measure.name, group), compute)
+
+    def interval(self, measure: Measure, group: int | None) -> Interval:
+        """The interval of a measure that is no calibration gap."""
+        return interval_of(self.number(measure, group), measure.limits, self.question.level)
+
+    def column(self, measure: Measure) -> Floats:
+        """The value of a measure in each group, and last that of everybody."""
+
+        def compute() -> Floats:
+            if measure.is_plain:
+                return measure.of(self.sums)
+            groups = [*range(len(self.tally.groups)), None]
+            if measure.of_levels is not None:
+                return np.array([measure.of_levels(self.levels(group)) for group in groups])
+            return np.array([self.number(measure, group).value for group in groups])
+
+        return self.people.once(("column", measure.name), compute)
+
+    @cached_property
+    def measures(self) -> Mapping[str, Measure]:
+        """The measures that the question asks for."""
+        return chosen_measures(self.question.measures).rows
+
+    @cached_property
+    def sums(self) -> Sums:
+        """Sums by kind of people of each group, and last of everybody."""
+        sums = self.tally.kinds(self.people.threshold)
+        both = (sums, sums.pooled())
+        return Sums(*(np.concatenate([getattr(one, name) for one in both]) for name in SUMS))
+
+    def levels(self, group: int | None) -> Levels:
+        """The levels of a group, for calibration gaps."""
+        return self.people.once(("levels", group), lambda: levels_of(self.tally, group))
+
+    @cached_property
+    def costs(self) -> dict[str, Floats]:
+        """The cost and the trivial cost of each group, and last of everybody."""
+        tally, cost = self.tally, self.question.cost
+        columns = {}
+        for name, costs in (("cost", group_costs), ("trivial_cost", trivial_costs)):
+            # A cost that differs by group has no meaning for everybody.
+            pooled = math.nan if cost.is_per_group else costs(tally.totals.pooled(), ("all",), cost)
+            columns[name] = np.append(costs(tally.totals, tally.groups, cost), pooled)
+        return columns
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Every number of an audit, with an entry for each group and a last one for everybody."""
+        weight = self.sums.weight
+        columns: Columns = {"n": self.sums.n.sum(axis=-1), "share": weight / weight[-1]}
+        values = {name: self.column(measure) for name, measure in self.measures.items()}
+        return columns | values | self.costs
+
+    def cost_interval(self, group: int | None) -> Interval:
+        """The interval of the cost of errors."""
+        cost, at = self.question.cost, _place(group)
+        amounts = cost.amounts(None if group is None else self.tally.groups[group])
+        if cost.by_base_rate:
+            row, people = cost_row(*amounts), self.people.people(group)
+            number = mean_of(row, people, float(self.costs["cost"][at]))
+            return interval_of(number, row.limits, self.question.level)
+        parts = []
+        for name, amount in zip(PAID, amounts, strict=True):
+            if amount:
+                low, high = self.interval(MEASURES[name], group)
+                value = float(self.column(MEASURES[name])[at])
+                parts.append((amount * value, (amount * low, amount * high)))
+        if len(parts) == 1:
+            return parts[0][1]
+        # Positives and negatives are different people.
+        (a, of_a), (b, (low, high)) = parts
+        return difference(a, of_a, -b, (-high, -low))
+
+    def trivial_interval(self, group: int | None) -> Interval:
+        """The interval of the trivial cost, the image of that of the base rate."""
+        cost, (low, high) = self.question.cost, self.interval(MEASURES["base_rate"], group)
+        fp, fn = cost.amounts(None if group is None else self.tally.groups[group])
+        # It is largest or smallest at the ends, or at 1/2 if that is inside.
+        mu = np.array([low, high, min(max(0.5, low), high)])
+        ends = (fp + fn) * mu * (1.0 - mu) if cost.by_base_rate else fp * mu + fn * (1.0 - mu)
+        value = float(self.costs["trivial_cost"][_place(group)])
+        return around(value, (float(ends.min()), float(ends.max())))
+
+    def covariance(self, group: int) -> float:
+        """The covariance of the cost with the trivial cost, by linearization.
+
+        The rates of a plain cost are means over one label, which do not covary with the base rate.
+        """
+        cost, own = self.question.cost, self.people.people(group)
+        if not cost.by_base_rate:
+            return 0.0
+        fp, fn = cost.amounts(self.tally.groups[group])
+        rate = float(self.column(MEASURES["base_rate"])[group])
+        paid = np.where(own.label == 1, fn * (1.0 - own.score), fp * own.score)
+        terms = own.w2 * (paid - self.costs["cost"][group]) * (own.label - rate)
+        return (fp + fn) * (1.0 - 2.0 * rate) * float(terms.sum()) / own.total**2
+
+    def share_interval(self, group: int | None) -> Interval:
+        """The interval of the share of the weight that is this group's."""
+        own, everybody = (
+            np.array([x.n.sum(), x.w.sum(), x.w2.sum()])
+            for x in (self.people.people(group), self.people.people(None))
+        )
+        # Rounding may leave less than nothing for the others.
+        rest = np.maximum(everybody - own, 0.0)
+        alone = rest[0] < 0.5 or rest[1] == 0.0
+        # It is the base rate if people of the group are the positives.
+        n, w, w2 = (own if alone else np.stack([own, rest], axis=1)).reshape(3, -1)
+        label, none = np.array([1, 0])[: len(n)], np.zeros(len(n))
+        people = People(label, label, label > 1, n, w, w2, none, none)
+        value = 1.0 if alone else float(own[1] / (own[1] + rest[1]))
+        share = mean_of(MEASURES["base_rate"], people, value)
+        return interval_of(share, (0.0, 1.0), self.question.level)
+
+    def spans(
+        self, group: int | None, draws: Floats | None, examined: int
+    ) -> tuple[dict[str, Interval], float]:
+        """The interval of every number of an audit, and the calibration gap there is at least.
+
+        The gap holds for all groups that are ``examined``; without ``draws`` it is NaN.
+        """
+        question, columns, at = self.question, self.columns, _place(group)
+        spans = {
+            name: self.interval(measure, group)
+            for name, measure in self.measures.items()
+            if measure.of_levels is None
+        }
+        spans["share"] = self.share_interval(group)
+        if group is not None or not question.cost.is_per_group:
+            spans["cost"] = self.cost_interval(group)
+            spans["trivial_cost"] = self.trivial_interval(group)
+        low, high = self.interval(BIAS, group)
+        sizes = sorted((abs(low), abs(high)))
+        least, most = (0.0 if low <= 0.0 <= high else sizes[0]), sizes[1]
+        spans["calibration_gap_bound"] = least, most
+        if draws is None:
+            return spans, math.nan
+        bandwidth = float(columns["calibration_gap_smooth"][at])
+        gaps, floors, tail = {}, {}, (1.0 - question.level) / 2.0
+        for name, noise in gap_noise(self.levels(group), bandwidth, draws).items():
+            low, high, floors[name] = size_interval(*noise, tail, examined)
+            # No gap is below the bound, so no interval ends below that of the bound.
+            gaps[name] = low, min(1.0, max(high, most))
+        # The debiased gap estimates the same number.
+        gaps["calibration_gap_debiased"] = gaps["calibration_gap"]
+        spans |= {name: around(float(columns[name][at]), span) for name, span in gaps.items()}
+        return spans, floors["calibration_gap"]
+
+
+def _place(group: int | None) -> int:
+    return -1 if group is None else group
 
 
 @lru_cache(maxsize=256)
@@ -444,20 +489,16 @@ def range_quantile(probability: float, groups: int) -> float:
     return float(np.interp(probability, groups * inside @ density, q[:, 0]))
 
 
-def _spread_within(size: Floats, above: int, below: int, weight: float) -> Floats:
+@lru_cache(maxsize=256)
+def _spread_within(sizes: tuple[float, ...], above: int, below: int, weight: float) -> Floats:
     """P(a max z - b min u <= size) for standard normal z and u, with a^2 = weight = 1 - b^2."""
     from scipy.special import ndtr
 
     x, density = _normal_grid()
-    reach = ndtr((size[:, None] - math.sqrt(weight) * x) / math.sqrt(1.0 - weight)) ** below
+    size = np.array(sizes)[:, None]
+    reach = ndtr((size - math.sqrt(weight) * x) / math.sqrt(1.0 - weight)) ** below
     within: Floats = reach @ (above * ndtr(x) ** (above - 1) * density)
     return np.clip(within, 0.0, 1.0)
-
-
-@lru_cache(maxsize=256)
-def _spread_quantile(probability: float, above: int, below: int, weight: float) -> float:
-    size = np.arange(-4.0, 12.0, 0.02)
-    return float(np.interp(probability, _spread_within(size, above, below, weight), size))
 
 
 @lru_cache(maxsize=1)
@@ -470,18 +511,10 @@ def _normal_grid() -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class CostBounds:
-    """The cost and the trivial cost of each group, with their intervals.
+    """The cost and the trivial cost of each group: value, lower and upper end as columns.
 
-    Attributes
-    ----------
-    cost, trivial : array (groups, 3)
-        Value, lower end and upper end.
-    covariance : array (groups,)
-        Of a group's cost with its trivial cost.
-    tolerance, confidence : float
-        Largest allowed difference of costs, and the confidence of the intervals.
-    rows : float
-        Number of rows in all.
+    ``covariance`` is that of a group's cost with its trivial cost, ``tolerance`` the largest
+    allowed difference of costs, and ``rows`` the number of rows in all.
     """
 
     cost: Floats
@@ -490,11 +523,6 @@ class CostBounds:
     tolerance: float
     confidence: float
     rows: float
-
-    @property
-    def groups(self) -> int:
-        """The number of groups compared."""
-        return len(self.cost)
 
     @property
     def z(self) -> float:
@@ -511,7 +539,7 @@ def stretch(confidence: float, groups: int) -> float:
 def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
     """The bounds of a_s - b_t for all s and t; a and b have value, lower and upper end as columns.
 
-    MOVER, with both intervals stretched by ``factor``.
+    Groups are independent (MOVER, Zou and Donner 2008); both intervals are stretched by ``factor``.
     """
     value = a[:, None, 0] - b[None, :, 0]
     a_low, a_high = a[:, 0] - a[:, 1], a[:, 2] - a[:, 0]
@@ -521,12 +549,25 @@ def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floa
     return low, high
 
 
-def range_interval(values: Floats, confidence: float, most: float = math.inf) -> Interval:
-    """The interval of the largest difference between two groups.
+def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
+    """The interval of a - b from those of a and of b, which are independent.
+
+    Examples
+    --------
+    >>> difference(0.5, (0.2, 0.9), 0.25, (0.25, 0.25))
+    (-0.04999999999999999, 0.65)
+    """
+    low, high = pair_bounds(np.array([[a, *of_a]]), np.array([[b, *of_b]]))
+    return low.item(), high.item()
+
+
+def range_interval(values: Floats, confidence: float, measure: Measure | None = None) -> Interval:
+    """The interval of the largest difference between two groups in a measure.
 
     Its lower end is the largest difference that is established for some pair while all pairs are
     looked at; it is 0 with the given confidence if all groups are alike.  Its upper end is the
-    largest of all pairs' own upper ends.  ``values`` has value, lower and upper end as columns.
+    largest of all pairs' own upper ends, or what the limits of the measure allow.  ``values`` has
+    value, lower and upper end as columns; groups without them are left out.
 
     Examples
     --------
@@ -534,10 +575,14 @@ def range_interval(values: Floats, confidence: float, most: float = math.inf) ->
     >>> [round(end, 3) for end in ends]
     [0.159, 0.441]
     """
+    values = values[np.isfinite(values).all(axis=1)]
+    if len(values) < 2:
+        return UNKNOWN
     low, _ = pair_bounds(values, values, stretch(confidence, len(values)))
     _, high = pair_bounds(values, values)
-    size = float(np.ptp(values[:, 0]))
-    return around(size, (max(0.0, float(low.max())), min(most, float(high.max()))))
+    most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
+    ends = max(0.0, float(low.max())), min(most, float(high.max()))
+    return around(float(np.ptp(values[:, 0])), ends)
 
 
 def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
@@ -585,9 +630,9 @@ def _excess_of(bounds: CostBounds) -> tuple[Interval, float]:
     # How much of a pair's variance is that of the higher cost, on average over the pairs.
     own = ((bounds.cost[:, 0] - bounds.cost[:, 1]) / bounds.z)[:, None]
     weight = round(float(np.clip((own / error) ** 2, 0.01, 0.99)[near].mean()), 2)
-    within = _spread_within(size.max(keepdims=True)[0], above, below, weight)
-    probability = 1.0 - float(within[0])
-    factor = _spread_quantile((1.0 + bounds.confidence) / 2.0, above, below, weight)
+    probability = 1.0 - float(_spread_within((float(size.max()),), above, below, weight)[0])
+    within = _spread_within(SPREADS, above, below, weight)
+    factor = float(np.interp((1.0 + bounds.confidence) / 2.0, within, SPREADS))
     ends = float((value - factor * error).max()), float(high.max()) - bounds.tolerance
     return around(float(value.max()), ends), probability
 
@@ -603,10 +648,10 @@ def alpha_intervals(
     infinite where it is not established that withholding raises the cost at all.
     """
     result = []
-    for t in range(bounds.groups):
+    for t in range(len(bounds.cost)):
         others = np.array([s for s in candidates if s != t], dtype=np.intp)
         if not len(others):
-            others = np.array([s for s in range(bounds.groups) if s != t], dtype=np.intp)
+            others = np.array([s for s in range(len(bounds.cost)) if s != t], dtype=np.intp)
         value = float(bounds.cost[others, 0].max())
         low, high = around(value, _highest_of(bounds, others))
         ends = (
@@ -640,123 +685,6 @@ def _solve(bounds: CostBounds, t: int, target: float, error: float, side: int) -
     if side == 1:
         return max(real[-1], 0.0) if real else math.inf
     return next((root for root in real if root > 0.0), math.inf)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Intervals of the numbers of one group, or of everybody, by name.
-
-    Also the covariance of the cost with the trivial cost, and the calibration gap that the group
-    has at least when all groups are looked at.
-    """
-
-    intervals: dict[str, Interval]
-    covariance: float = 0.0
-    gap_floor: float = math.nan
-
-
-def _estimates(
-    tally: Tally,
-    question: Question,
-    measures: Mapping[str, Measure],
-    people: GroupedPeople,
-    columns: Columns,
-) -> list[Estimate]:
-    """The intervals of each group, and last those of everybody, around the numbers in columns."""
-    groups, cells, cost, level = tally.groups, tally.cells, question.cost, question.level
-    first, tail = tally.grid.first_bin(question.threshold), (1.0 - level) / 2.0
-    plain = {name: measure for name, measure in measures.items() if measure.is_plain}
-    derived = {name: measure for name, measure in measures.items() if measure.is_derived}
-    pairs = complements(plain)
-    simple = {name: row for name, row in plain.items() if name not in pairs} | {"bias": BIAS}
-    draws = normal_draws(question.replicates, question.seed) if question.replicates else None
-
-    examined = len(examined_groups(tally, question.min_group))
-
-    def estimate(index: int | None, own: Cells) -> Estimate:
-        values = {
-            name: float(column[-1 if index is None else index]) for name, column in columns.items()
-        }
-        # A cost that differs by group has no meaning for everybody.
-        costs = index is not None or not cost.is_per_group
-        amounts = cost.amounts(groups[index or 0]) if costs else (0.0, 0.0)
-        means = means_of(simple | _cost_rows(cost, amounts), own, first, values)
-        spans = {name: mean_interval(mean, level) for name, mean in means.items()}
-        # JSON lists numbers in this order.
-        bias = spans.pop("bias")
-        if costs:
-            spans["cost"] = _cost_interval(cost, amounts, values, spans)
-        spans |= {
-            name: mean_interval(means[other].complement(), level) for name, other in pairs.items()
-        }
-        spans["share"] = mean_interval(share_of(own, cells), level)
-        if costs:
-            # A trivial cost is largest or smallest at the ends, or at 1/2 if that is inside.
-            low, high = spans["base_rate"]
-            mu, (fp, fn) = np.array([low, high, min(max(0.5, low), high)]), amounts
-            ends = (fp + fn) * mu * (1.0 - mu) if cost.by_base_rate else fp * mu + fn * (1.0 - mu)
-            spans["trivial_cost"] = around(
-                values["trivial_cost"], (float(ends.min()), float(ends.max()))
-            )
-        spans["calibration_gap_bound"] = fold(bias)
-        for name, measure in derived.items():
-            number = measure.estimated(people, index)
-            spans[name] = derived_interval(number, measure.limits, level)
-        covariance, floor = 0.0, math.nan
-        if costs and cost.by_base_rate:
-            # By linearization.  The rates of a plain cost are means over one label, which do not
-            # covary with the base rate.
-            (fp, fn), rate, score = amounts, values["base_rate"], own.wh / own.w
-            paid = np.where(own.label == 1, fn * (1.0 - score), fp * score)
-            terms = own.w2 * (paid - values["cost"]) * (own.label - rate)
-            slope = (fp + fn) * (1.0 - 2.0 * rate)
-            covariance = slope * float(terms.sum()) / float(own.w.sum()) ** 2
-        if draws is None:
-            return Estimate(spans, covariance)
-        # No gap is below the bound, so no interval ends below that of the bound.
-        least = spans["calibration_gap_bound"][1]
-        levels = people.once(("levels", index), lambda: levels_of(tally, index))
-        noise = gap_noise(levels, values["calibration_gap_smooth"], draws)
-        for name, (residual, drawn) in noise.items():
-            low, high, own_floor = size_interval(residual, drawn, tail, examined)
-            interval = (low, min(1.0, max(high, least)))
-            spans[name] = around(values[name], interval)
-            if name == "calibration_gap":
-                # The debiased gap estimates the same number.
-                debiased, floor = "calibration_gap_debiased", own_floor
-                spans[debiased] = around(values[debiased], interval)
-        return Estimate(spans, covariance, floor)
-
-    pooled = Cells.merge([cells.recoded([0] * len(groups))])
-    own = [cells.take(cells.of_group(index)) for index in range(len(groups))]
-    return [*(estimate(index, each) for index, each in enumerate(own)), estimate(None, pooled)]
-
-
-def _cost_rows(cost: Cost, amounts: tuple[float, float]) -> dict[str, Measure]:
-    """The means that a cost follows from."""
-    if cost.by_base_rate:
-        return {"cost": cost_row(*amounts)} if any(amounts) else {}
-    return {name: MEASURES[name] for name, amount in zip(PAID, amounts, strict=True) if amount}
-
-
-def _cost_interval(
-    cost: Cost,
-    amounts: tuple[float, float],
-    values: Mapping[str, float],
-    spans: Mapping[str, Interval],
-) -> Interval:
-    """The interval of a cost; positives and negatives are different people."""
-    if cost.by_base_rate:
-        return spans["cost"]
-    (a, of_a), *others = [
-        (amount * values[name], (amount * spans[name][0], amount * spans[name][1]))
-        for name, amount in zip(PAID, amounts, strict=True)
-        if amount
-    ]
-    if not others:
-        return of_a
-    b, of_b = others[0]
-    return difference(a, of_a, -b, (-of_b[1], -of_b[0]))
 
 
 def gap_floors(some: Sequence[Levels], groups: int, question: Question) -> list[float]:
@@ -865,29 +793,21 @@ def intervals(tally: Tally, question: Question) -> Intervals:
     question.cost.check_groups(tally.groups)
     groups = compared_groups(tally, question.min_group)
     reach = reach_of(tally.select(groups), question.among(groups))
-    people, rows = population_of(tally, question, groups), chosen_measures(question.measures).rows
-    columns = all_columns(tally, question.cost, rows, people)
-    return intervals_of(tally, question, rows, people, reach, columns)
+    return intervals_of(Estimates(tally, question, groups), reach)
 
 
-def intervals_of(
-    tally: Tally,
-    question: Question,
-    rows: Mapping[str, Measure],
-    people: GroupedPeople,
-    reach: Feasibility,
-    columns: Columns,
-) -> Intervals:
-    """The intervals of chosen measures, of which ``columns`` has the numbers."""
-    level, groups = question.level, tuple(reach.costs)
-    *estimates, everybody = _estimates(tally, question, rows, people, columns)
-    everyone = dict(zip(tally.groups, estimates, strict=True))
+def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
+    """The intervals of an audit of the groups whose feasibility is ``reach``."""
+    tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
+    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    draws = normal_draws(question.replicates, question.seed) if question.replicates else None
+    everyone = (*range(len(tally.groups)), None)
+    spans = [estimates.spans(group, draws, examined) for group in everyone]
 
     def ends(name: str, some: Sequence[Group]) -> Floats:
         """Value, lower and upper end of a number for each of some groups."""
-        values = (float(columns[name][tally.index_of(group)]) for group in some)
-        spans = (everyone[group].intervals[name] for group in some)
-        return np.array([(value, *span) for value, span in zip(values, spans, strict=True)])
+        indices = map(tally.index_of, some)
+        return np.array([(estimates.columns[name][i], *spans[i][0][name]) for i in indices])
 
     costly = [group for group in groups if not math.isnan(reach.costs[group])]
     pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
@@ -895,7 +815,7 @@ def intervals_of(
     alpha = [UNKNOWN] * len(costly)
     if len(costly) > 1:
         cost, trivial = ends("cost", costly), ends("trivial_cost", costly)
-        covariance = np.array([everyone[group].covariance for group in costly])
+        covariance = np.array([estimates.covariance(tally.index_of(g)) for g in costly])
         bounds = CostBounds(cost, trivial, covariance, reach.tolerance, level, tally.n)
         # The groups that may be the one whose errors cost most: no other is surely above them.
         above, _ = pair_bounds(cost, cost, stretch(level, len(costly)))
@@ -909,50 +829,31 @@ def intervals_of(
         # Two groups even when all costs are equal.
         others = [index for index in range(len(costly)) if index != top]
         pair = costly[top], costly[min(others, key=lambda index: float(cost[index, 0]))]
-    names = [name for name in everyone[groups[0]].intervals if name != "share"]
+    names = [name for name in spans[0][0] if name != "share"]
     both = {name: ends(name, pair).tolist() for name in names}
     return Intervals(
-        groups={group: one.intervals for group, one in everyone.items()},
-        overall=everybody.intervals,
+        groups={group: own for group, (own, _) in zip(tally.groups, spans, strict=False)},
+        overall=spans[-1][0],
         differences={
             name: difference(a, (a_low, a_high), b, (b_low, b_high))
             for name, ((a, a_low, a_high), (b, b_low, b_high)) in both.items()
         },
         compared=pair,
-        disparities={name: _disparity(ends(name, groups), level, rows.get(name)) for name in names},
+        disparities={
+            name: range_interval(ends(name, groups), level, estimates.measures.get(name))
+            for name in names
+        },
         highest=tuple(costly[index] for index in candidates),
         excess=excess,
         feasible_probability=probability,
         alpha=dict(zip(costly, alpha, strict=True)),
         target_cost=target,
-        gap_floors={group: one.gap_floor for group, one in everyone.items()},
+        gap_floors={group: floor for group, (_, floor) in zip(tally.groups, spans, strict=False)},
         confidence=level,
         replicates=question.replicates,
         seed=question.seed,
         method="replicates" if question.replicates else "analytic",
     )
-
-
-def population_of(tally: Tally, question: Question, compared: Sequence[Group]) -> GroupedPeople:
-    """The people of a tally; those compared may be the reference of others, if none is named."""
-    candidates, reference = [tally.index_of(group) for group in compared], question.reference
-    index = None
-    if reference is not None:
-        if isinstance(reference, Hashable) and reference in tally.groups:
-            index = tally.index_of(reference)
-        else:
-            got, step = short(reference), f"name one of {listing(group_names(tally.groups))}"
-            raise UsageError(Problem("reference", "must be a group of the data", got, step))
-    return GroupedPeople.of_tally(tally, question.threshold, candidates, index)
-
-
-def _disparity(ends: Floats, confidence: float, measure: Measure | None) -> Interval:
-    """The range of one number; ``ends`` has value, lower and upper end as columns."""
-    known = np.isfinite(ends).all(axis=1)
-    if known.sum() < 2:
-        return UNKNOWN
-    most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
-    return range_interval(ends[known], confidence, most)
 
 
 def disparity_intervals(
@@ -967,26 +868,13 @@ def disparity_intervals(
     >>> some["fpr"] == intervals(compas(), "fpr").disparities["fpr"]
     True
     """
-    first, cells = tally.grid.first_bin(question.threshold), tally.cells
-    cost, confidence = question.cost, question.level
-    plain = {name: MEASURES[name] for name in names if name != "cost"}
-    sums = tally.kinds(question.threshold)
-    columns = {name: row.of(sums) for name, row in plain.items()}
-    if "cost" in names:
-        columns |= {name: MEASURES[name].of(sums) for name in PAID}
-        columns["cost"] = group_costs(tally.totals, tally.groups, cost)
-    ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
-    for group in groups:
-        index, amounts = tally.index_of(group), cost.amounts(group)
-        values = {name: float(column[index]) for name, column in columns.items()}
-        paid = _cost_rows(cost, amounts) if "cost" in ends else {}
-        means = means_of(plain | paid, cells.take(cells.of_group(index)), first, values)
-        spans = {name: mean_interval(mean, confidence) for name, mean in means.items()}
-        if "cost" in ends:
-            spans["cost"] = _cost_interval(cost, amounts, values, spans)
-        for name, own in ends.items():
-            own.append((values[name], *spans[name]))
-    return {
-        name: _disparity(np.array(own), confidence, MEASURES.get(name))
-        for name, own in ends.items()
-    }
+    estimates, indices = Estimates(tally, question), list(map(tally.index_of, groups))
+    disparities = {}
+    for name in names:
+        if name == "cost":
+            ends = [(estimates.costs[name][i], *estimates.cost_interval(i)) for i in indices]
+        else:
+            row = MEASURES[name]
+            ends = [(estimates.column(row)[i], *estimates.interval(row, i)) for i in indices]
+        disparities[name] = range_interval(np.array(ends), question.level, MEASURES.get(name))
+    return disparities

@@ -18,19 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from isocost.cells import SUMS, Sums
+from isocost.cells import Sums
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, listing, spoken
 from isocost.groups import Group
-from isocost.measures.calibration import levels_of
-from isocost.measures.derived import GroupedPeople
-from isocost.measures.measure import Measure
 from isocost.measures.table import MEASURES
 from isocost.result import Record
 from isocost.tallies import Tally
@@ -153,46 +149,6 @@ class Measures(Record):
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.values]
-
-
-def all_columns(
-    tally: Tally, cost: Cost, measures: Mapping[str, Measure], population: GroupedPeople
-) -> Columns:
-    """Every number as an array, with an entry for each group and a last one for everybody."""
-    groups, sums = tally.groups, tally.kinds(population.threshold)
-    pooled = sums.pooled()
-    both = Sums(*(np.concatenate([getattr(one, x) for one in (sums, pooled)]) for x in SUMS))
-    columns = measure_columns(tally, both, [*range(len(groups)), None], measures, population)
-    columns["share"] = np.append(sums.weight / sums.w.sum(), 1.0)
-    for name, costs in (("cost", group_costs), ("trivial_cost", trivial_costs)):
-        # A cost that differs by group has no meaning for everybody.
-        whole = math.nan if cost.is_per_group else costs(pooled, ("all",), cost)
-        # By label, as everywhere else: a rounding error would tell two equal costs apart.
-        columns[name] = np.append(costs(tally.totals, groups, cost), whole)
-    return columns
-
-
-def measure_columns(
-    tally: Tally,
-    sums: Sums,
-    groups: Sequence[int | None],
-    measures: Mapping[str, Measure],
-    population: GroupedPeople,
-) -> Columns:
-    """Every measure of some groups, or of everybody (None), as an array."""
-    columns: Columns = {"n": sums.n.sum(axis=-1), "share": None}
-    for name, measure in measures.items():
-        if measure.is_plain:
-            columns[name] = measure.of(sums)
-        elif measure.of_levels is not None:
-            levels = (
-                population.once(("levels", group), partial(levels_of, tally, group))
-                for group in groups
-            )
-            columns[name] = np.array([measure.of_levels(one) for one in levels])
-        else:
-            columns[name] = np.array([measure.estimated(population, g).value for g in groups])
-    return columns
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from isocost.groups import Group, from_json, shown_names
+from isocost.groups import Group, as_group, shown_names
 from isocost.judging.audit import Audit
 from isocost.repairs.table import REPAIRS
 from isocost.verdict.sentences import (
@@ -497,7 +497,7 @@ def table(audit: Audit, hidden: Collection[int] = ()) -> list[dict[str, Any]]:
 
 def decided_only(audit: Audit, held: Mapping[str, Any]) -> Sentence:
     """A note on how many people have no score and are not counted; empty if all have one."""
-    away = {from_json(group): weight for group, _, weight, _ in held.get("handed_over", ())}
+    away = {as_group(group): weight for group, _, weight, _ in held.get("handed_over", ())}
     if not away:
         return []
     names, decided = spoken_names(audit.groups), audit.tally.totals.w.sum(axis=1)

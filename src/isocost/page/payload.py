@@ -26,13 +26,10 @@ from isocost.checks import check_whole
 from isocost.costs import Cost, as_cost
 from isocost.errors import DataError, Problem, setting
 from isocost.grid import TENTHS, Grid
-from isocost.groups import Group, Scalar, from_json, group_names
-from isocost.judging.audit import Audit
-from isocost.judging.audit import audit as measure
-from isocost.measures.derived import GroupedPeople
-from isocost.measures.intervals import derived_interval, mean_interval, means_of, population_of
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.groups import Group, Scalar, as_group, group_names
+from isocost.judging.audit import Audit, audited
+from isocost.measures.intervals import Estimates
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.facts import WORDS
 from isocost.readings import Reading, System, command_line
 from isocost.rules import Rule
@@ -89,7 +86,7 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     weights = {"w": columns["n"], "w2": columns["n"]}
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
     grid, reading = Grid(held["bins"], tuple(held["edges"])), Reading.from_dict(held["reading"])
-    return Tally.build(grid, list(map(from_json, groups)), Cells(**{**weights, **kept}), reading)
+    return Tally.build(grid, list(map(as_group, groups)), Cells(**{**weights, **kept}), reading)
 
 
 def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
@@ -475,44 +472,27 @@ def threshold_evidence(
     Everybody comes last; the number is there only if the page cannot compute it.  ``hidden``
     groups are not told of at the audit's own threshold.
     """
-    tally, level = audit.tally, audit.confidence
+    tally, question = audit.tally, audit.question
     rows = {name: row for name, row in audit.measures.items() if row.uses_threshold}
     rows = {name: row for name, row in rows.items() if row.is_plain or name in audit.shown}
-    whole = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
-    cells = [tally.cells.take(tally.cells.of_group(i)) for i in range(len(tally.groups))]
+    groups = [*range(len(tally.groups)), None]
     by_threshold = []
     for at in thresholds:
-        first = tally.grid.first_bin(at)
-        people = population_of(tally, audit.question.but(threshold=at), audit.compared)
+        estimates = audit.estimates
+        if estimates is None or at != audit.threshold:
+            estimates = Estimates(tally, question.but(threshold=at), audit.compared)
         untold = {*hidden, None} if hidden and at == audit.threshold else set()
-        columns = [
-            {} if group in untold else _evidence(rows, own, group, people, first, level)
-            for group, own in [*enumerate(cells), (None, whole)]
-        ]
-        by_threshold.append({name: [column.get(name) for column in columns] for name in rows})
+        by_name: dict[str, list[Any]] = {name: [] for name in rows}
+        for name, row in rows.items():
+            for group in groups:
+                ends: tuple[float, ...] = ()
+                if question.confidence is not None and group not in untold:
+                    ends = estimates.interval(row, group)
+                if row.is_derived and group not in untold:
+                    ends = (*(ends or (math.nan,) * 2), estimates.number(row, group).value)
+                by_name[name].append([rounded(end) for end in ends] or None)
+        by_threshold.append(by_name)
     return by_threshold
-
-
-def _evidence(
-    rows: Mapping[str, Measure],
-    cells: Cells,
-    group: int | None,
-    people: GroupedPeople,
-    first: int,
-    level: float | None,
-) -> dict[str, list[float | None]]:
-    """The intervals of a group's measures, and those numbers that the page cannot compute."""
-    plain = {name: row for name, row in rows.items() if row.is_plain and level is not None}
-    ends: dict[str, tuple[float, ...]] = {
-        name: mean_interval(mean, level or math.nan)
-        for name, mean in means_of(plain, cells, first).items()
-    }
-    for name, row in rows.items():
-        if row.is_derived:
-            number = row.estimated(people, group)
-            span = derived_interval(number, row.limits, level) if level else (math.nan, math.nan)
-            ends[name] = (*span, number.value)
-    return {name: [rounded(end) for end in own] for name, own in ends.items()}
 
 
 def rounded(value: float) -> float | None:
@@ -527,19 +507,19 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
     """
     by_cost = {}
     for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        audited = audit if cost == audit.cost else _about(audit, cost)
-        groups = list(audited.groups)
-        spans = audited.intervals
+        other = audit if cost == audit.cost else _about(audit, cost)
+        groups = list(other.groups)
+        spans = other.intervals
         by_cost[str(cost)] = {
-            "findings": audited.advised.to_dict()["findings"],
-            "highest": [groups.index(group) for group in audited.verdict.highest],
-            "more_data": more_data(audited),
+            "findings": other.advised.to_dict()["findings"],
+            "highest": [groups.index(group) for group in other.verdict.highest],
+            "more_data": more_data(other),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [
                 {name: [rounded(end) for end in m.intervals[name]] for name in OF_COST}
                 if OF_COST[0] in m.intervals else {}
-                for m in (*audited.groups.values(), audited.overall)
+                for m in (*other.groups.values(), other.overall)
             ],
         }  # fmt: skip
     return by_cost
@@ -551,7 +531,7 @@ OF_COST = ("cost", "trivial_cost")
 def _about(audit: Audit, cost: Cost) -> Audit:
     """The same audit of another cost; calibration gaps do not depend on it."""
     asked = audit.question.but(cost=cost, replicates=0, measures=None, reference=None)
-    again = measure(audit.tally, question=asked, warn=False)
+    again = audited(audit.tally, asked, audit.estimates)
     if again.intervals is None or audit.intervals is None:
         return again
     floors = audit.intervals.gap_floors

@@ -26,10 +26,9 @@ from isocost.atomic import check_ending, replacing, write_text
 from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
 from isocost.errors import DataError, FileError, Problem, listing, speaking
 from isocost.groups import group_names, names_of, shown_names, to_json
-from isocost.judging.audit import Audit, as_audit, audit
+from isocost.judging.audit import Audit, audit, audits
 from isocost.measures.feasibility import MIN_LABEL, fitted_groups
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES
+from isocost.measures.table import MEASURES, Measure
 from isocost.page.assets import (
     charts,
     embedded_json,
@@ -95,8 +94,9 @@ ENDINGS = (".html", ".htm", ".pdf")
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
 
+@audits("rules", "path")
 def report(
-    audit: Audit | TallyLike,
+    audit: Audit,
     rules: Rules = None,
     path: str | Path = "report.html",
     *,
@@ -107,7 +107,6 @@ def report(
     outcome: str | None = None,
     positive_means: str | None = None,
     force: bool = True,
-    **asked: Any,
 ) -> Path:
     """Write the report: one HTML file that works offline, by e-mail and in print.
 
@@ -163,7 +162,7 @@ def report(
     check_ending(path, *ENDINGS)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
-    text = report_html(audit, rules, **page, **asked)
+    text = report_html(audit, rules, **page)
     if Path(path).suffix.lower() == ".pdf":
         write_pdf(text, path, force=force)
     else:
@@ -171,8 +170,9 @@ def report(
     return Path(path)
 
 
+@audits("rules")
 def report_html(
-    audit: Audit | TallyLike,
+    audit: Audit,
     rules: Rules = None,
     *,
     title: str | None = None,
@@ -181,7 +181,6 @@ def report_html(
     people: str | None = None,
     outcome: str | None = None,
     positive_means: str | None = None,
-    **asked: Any,
 ) -> str:
     """The page of :func:`report` as text."""
     if title is not None:
@@ -190,7 +189,7 @@ def report_html(
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    subject = as_audit(audit, asked)
+    subject = audit
     # A page compares groups: without two it would say nothing.
     fitted_groups(subject.tally)
     # Commands are about the data, in which the other groups are.

@@ -16,9 +16,8 @@ from isocost.groups import Group
 from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
-from isocost.measures.intervals import derived_interval, mean_interval, means_of
-from isocost.measures.measure import Measure
-from isocost.measures.table import MEASURES, Chosen, chosen_measures
+from isocost.measures.intervals import Estimates, interval_of
+from isocost.measures.table import MEASURES, Chosen, Measure, chosen_measures
 from isocost.plots.display import (
     GREY,
     INK,
@@ -399,20 +398,17 @@ class PredictiveValuesDisplay(Display):
         confidence: float | None = DEFAULT.confidence,
     ) -> Self:
         """The predictive values of the groups of a tally."""
-        sums, cells = tally.kinds(threshold), tally.cells
-        rows = {name: MEASURES[name] for name in ("false_omission_rate", "ppv")}
+        sums, rows = tally.kinds(threshold), [MEASURES["false_omission_rate"], MEASURES["ppv"]]
+        estimates = Estimates(tally, DEFAULT.but(threshold=threshold, confidence=confidence))
         # People passed over, and people selected.
         w, wh = (np.stack([x[:, ::2].sum(1), x[:, 1::2].sum(1)], axis=1) for x in (sums.w, sums.wh))
         intervals = None
         if confidence is not None:
-            confidence, first = check_confidence(confidence), tally.grid.first_bin(threshold)
-            own = [cells.take(cells.of_group(index)) for index in range(len(tally.groups))]
-            means = [means_of(rows, each, first).values() for each in own]
-            ends = [[mean_interval(mean, confidence) for mean in each] for each in means]
-            intervals = np.array(ends)
+            places = range(len(tally.groups))
+            intervals = np.array([[estimates.interval(row, i) for row in rows] for i in places])
         return cls(
             tally.groups,
-            np.stack([measure.of(sums) for measure in rows.values()], axis=1),
+            np.stack([estimates.column(row)[:-1] for row in rows], axis=1),
             np.divide(wh, w, out=np.full_like(w, np.nan), where=w > 0),
             intervals,
             MEASURES["base_rate"].of(sums),
@@ -569,7 +565,7 @@ class NetBenefitDisplay(Display):
         confidence, limits = check_confidence(self.confidence), MEASURES["net_benefit"].limits
         for at, value in np.ndenumerate(values):
             number = Estimated(float(value), float(errors[at]), float(rows[at[0]]))
-            self.low[at], self.high[at] = derived_interval(number, limits, confidence)
+            self.low[at], self.high[at] = interval_of(number, limits, confidence)
 
     @classmethod
     @draws

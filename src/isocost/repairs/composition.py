@@ -15,7 +15,7 @@ import numpy as np
 from isocost.checks import check_kind, check_listed, short
 from isocost.errors import IsocostError, Problem, UsageError
 from isocost.grid import Grid
-from isocost.groups import Group, as_group, from_json, sort_groups, to_json
+from isocost.groups import Group, as_group, sort_groups, to_json
 from isocost.repairs.recalibrate import bin_scores
 from isocost.rules import ROUNDING, Row, Rule, Segment, check_rule
 from isocost.tallies import Tally, check_tally
@@ -180,7 +180,7 @@ def merging(rule: Rule) -> dict[Group, Group]:
     """The group that each one was merged into when the rule was made; empty if unreadable."""
     listed: Any = rule.made_from.get(MERGED, [])
     try:
-        names = {from_json(group): from_json(name) for group, name in listed}
+        names = {as_group(group): as_group(name) for group, name in listed}
     except (IsocostError, TypeError, ValueError):
         return {}
     return names if names.keys() <= set(rule.groups) else {}

@@ -134,7 +134,7 @@ def equalize_odds(
 def _require_edges(tally: Tally, threshold: float) -> None:
     """Raise if the threshold or 1 - threshold lies inside a bin."""
     mirror = 1.0 - threshold
-    inside = [] if tally.grid.has_cut(threshold) else [threshold]
+    inside = [] if threshold in tally.grid.index_of_cut else [threshold]
     # 1 - 0.7 is not the double 0.3.
     if np.abs(tally.grid.cuts - mirror).min() > 1e-12:
         inside.append(mirror)
