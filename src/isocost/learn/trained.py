@@ -209,9 +209,9 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
     for thousands.
 
     Zafar et al. bound the covariance of the group and the distance of misclassified people from
-    the boundary instead, which leaves larger differences of rates.  fairlearn's
-    ``ExponentiatedGradient`` takes any classifier and draws one of several models for each person;
-    docs/scikit-learn.md has all of them in a table, and says where it is the better choice.
+    the boundary instead.  fairlearn's ``ExponentiatedGradient`` takes any classifier and draws one
+    of several models for each person.  docs/scikit-learn.md compares them on held-out people:
+    with many features and few people in a group, ``ExponentiatedGradient`` is the better choice.
 
     References
     ----------
