@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.grid import Grid
 from isocost.page.payload import payload
-from isocost.page.repair_tables import compact
+from isocost.page.view import compact
 from isocost.plots import (
     ChangeDisplay,
     MeasuresDisplay,

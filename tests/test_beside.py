@@ -8,7 +8,7 @@ import pytest
 import isocost as ic
 from isocost.errors import DataError
 from isocost.examples import compas
-from isocost.page.beside import beside_html, compared
+from isocost.page.server import beside_html, compared
 from tests.conftest import sample
 
 FIRST = ic.tally(sample(rows=6000, groups=3, seed=1), bins=64)

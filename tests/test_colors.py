@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from isocost.examples import compas, compas_rows
+from isocost.examples import compas, compas_csv
 from isocost.repairs.withhold import withhold
 from tests.terminals import on_terminal
 
@@ -14,9 +14,7 @@ STYLE = re.compile(r"\x1b\[([\d;]*)m")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("colors")
-    rows = {**compas_rows(), "id": range(6150)}
-    lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
-    (folder / "data.csv").write_text("\n".join(lines))
+    (folder / "data.csv").write_text(compas_csv())
     withhold(compas(), "fpr", 0.06).save(folder / "rule.json")
     return folder
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 import isocost as ic
-from isocost.examples import compas, compas_rows
+from isocost.examples import compas, compas_csv
 from isocost.page.terminal import (
     CHARACTERS,
     MOST_BARS,
@@ -196,9 +196,7 @@ def test_fitted_is_exact():
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("drawing") / "data.csv"
-    rows = compas_rows()
-    lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
-    path.write_text("\n".join(lines))
+    path.write_text(compas_csv())
     return path
 
 

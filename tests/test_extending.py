@@ -205,6 +205,14 @@ assert "Nobody has" not in str(ic.audit(tally, confidence=None))
 """
 
 
+CHART = """
+html = report_html(ic.audit(compas(), "fpr", confidence=None))
+assert 'data-chart="people"' in html, "no place"
+assert data_of(html)["charts"]["people"]["layer"][0]["data"] == {"name": "bars"}
+open("report.html", "w", encoding="utf-8").write(html)
+"""
+
+
 @pytest.fixture
 def rule_file(tmp_path):
     from isocost.examples import compas
@@ -222,6 +230,7 @@ def rule_file(tmp_path):
         (DIALECT, "got:  'mydb'"),
         (FORMAT, r"got:  'people\.psv\.gz'"),
         (SENTENCE, r"assert said in str\(a\)"),
+        (CHART, "no place"),
     ],
 )
 def test_without_the_lines_it_is_not_there(tree, rule_file, script, missing):
@@ -272,6 +281,22 @@ def test_a_file_format(tree, rule_file):
 def test_a_sentence(tree):
     tree.add(block_of("Add a sentence"))
     tree.script(USUAL + SENTENCE)
+
+
+def test_a_chart(tree):
+    tree.add(block_of("Add a chart"))
+    tree.script(USUAL + CHART)
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("needs Chromium")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000"]
+    page = (tree.folder / "report.html").as_uri()
+    command = [browser, *flags, f"--user-data-dir={tree.folder / 'profile'}", "--dump-dom", page]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert 'id="people-text">African-American: 3696 people; Caucasian: 2454 people<' in shown
+    drawn = re.search(r'id="people-chart".*?</figure>', shown, re.DOTALL)[0]
+    assert drawn.count('aria-label="Save people as ') == 3
+    assert len(re.findall("<line [^>]*stroke-width=.12", drawn)) == 2
 
 
 @pytest.mark.parametrize(

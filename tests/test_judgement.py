@@ -15,7 +15,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.judging.compare import AGAINST, choose
-from isocost.page.report import JUDGEMENT
+from isocost.page.view import JUDGEMENT
 from isocost.repairs.coarsen import decision_limit
 from isocost.verdict.judgement import REASONS, Findings, judge
 from isocost.verdict.sentences import SENTENCES, Vocabulary, plain
@@ -139,7 +139,7 @@ def test_the_page_judges_as_python_does():
         {k: None if v != v else v for k, v in asdict(state).items()} for state in states
     ]
     script = (
-        'import { judge } from "./src/isocost/page/web/model/judgement.js";'
+        'import { judge } from "./src/isocost/page/web/app/verdicts.js";'
         "const { tables, states } = JSON.parse(require_stdin);"
         "console.log(JSON.stringify(states.map((one) => judge(tables, one))));"
     ).replace("require_stdin", '(await import("node:fs")).readFileSync(0, "utf8")')

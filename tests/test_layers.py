@@ -57,8 +57,7 @@ ORDERS = {
     ],
     "plots": ["display", "measures", "plane", "repairs"],
     "page": [
-        "assets", "facts", "payload", "repair_tables", "layouts", "report",
-        "beside", "verify", "terminal", "server",
+        "payload", "layouts", "charts", "view", "report", "terminal", "server",
     ],
     "cli": [
         "options", "output", "reading", "config", "commands", "page_commands", "doctor",

@@ -201,7 +201,7 @@ def test_the_page_hides_what_it_hides():
     score = np.where(np.arange(200) < 3, 0.9, rng.random(200) / 2)
     rows = {"score": score, "label": np.arange(200) % 2, "group": np.arange(200) % 3 > 0}
     few = ic.tally(rows)
-    held = payload(few, 5, (0.7,))
+    held = payload(few, 5, 0.7)
     assert undecided(held, few.grid, 0.7)
     audit = ic.audit(few, threshold=0.7, replicates=0, warn=False)
     assert page_layouts(audit, held) == []

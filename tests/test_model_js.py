@@ -22,9 +22,8 @@ from isocost.costs import Cost, as_cost
 from isocost.examples import compas
 from isocost.groups import to_json
 from isocost.judging.offers import changes
-from isocost.measures.intervals import score_interval
 from isocost.page.payload import held_tally, payload, safe_group
-from isocost.page.repair_tables import compact, given_repairs
+from isocost.page.view import compact, given_repairs
 from isocost.repairs.base import summary_of
 from isocost.rules import Row
 from tests.conftest import DATA, measured, sample
@@ -339,35 +338,6 @@ def same_cells(page, tally, where):
         assert np.allclose(mine, theirs, rtol=1e-9, atol=1e-9), (where, name)
 
 
-def test_mean_scores_of_decisions(cases):
-    """What PPV and FOR are if scores are calibrated."""
-    for case in cases:
-        sums = case.tally.kinds(case.threshold)
-        for place, sides in enumerate(case.answer["sides"]):
-            for name, kinds in (("passed", [0, 2]), ("selected", [1, 3])):
-                w, wh = sums.w[place, kinds].sum(), sums.wh[place, kinds].sum()
-                same(sides[name], wh / w if w else None, (case.name, place, name))
-
-
-def test_reliability(cases):
-    for case in cases[::3]:
-        for place, points in enumerate(case.answer["reliability"]):
-            cells = case.tally.cells.take(case.tally.cells.of_group(place))
-            starts = case.tally.grid.cuts[cells.bin]
-            for point in points:
-                inside = (starts >= point["lo"]) & (starts < point["hi"])
-                w, w2 = cells.w[inside].sum(), cells.w2[inside].sum()
-                share = (cells.w * cells.label)[inside].sum() / w
-                same(point["n"], cells.n[inside].sum(), case.name)
-                same(point["mean_score"], cells.wh[inside].sum() / w, case.name)
-                same(point["mean_label"], share, case.name)
-                p, n, z = float(share), float(w * w / w2), 1.959963984540054
-                low, high = score_interval(p, p * (1.0 - p), n, (0.0, 1.0), z)
-                same(point["low"], low, case.name)
-                same(point["high"], high, case.name)
-            assert sum(point["n"] for point in points) == pytest.approx(cells.n.sum())
-
-
 def test_with_small_cells_hidden_the_costs_stay():
     found = {
         "compas": compas(),
@@ -405,7 +375,7 @@ def test_with_small_cells_hidden_the_costs_stay():
 @pytest.mark.parametrize("least", [0, 30])
 def test_the_rules_of_a_page_do_what_python_says(least):
     tally = ic.tally(sample(3000, 3, seed=7), bins=128)
-    held = payload(tally, least, (0.4,))
+    held = payload(tally, least, 0.4)
     shown = held_tally(held, [to_json(group) for group in tally.groups])
     audit = ic.audit(shown, "weighted:1,3", 0.4, tolerance=0.05, confidence=None)
     given = given_repairs(audit, held)

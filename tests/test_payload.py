@@ -13,12 +13,11 @@ from isocost.page.payload import (
     held_tally,
     merged,
     payload,
-    runs_of,
     safe_group,
     snapped,
     undecided,
 )
-from isocost.page.repair_tables import compact
+from isocost.page.view import compact
 from tests.conftest import DATA, measured, sample
 
 
@@ -76,7 +75,7 @@ def test_merged_bins_hold_both_labels_and_do_not_overlap():
 
 def test_merging_keeps_to_tenths_and_thresholds_where_it_can():
     tally = ic.tally(sample(40_000, 2, seed=4), edges=(0.33, 0.67))
-    page = payload(tally, 25, thresholds=(0.33,))
+    page = payload(tally, 25, threshold=0.33)
     cuts = tally.grid.cuts
     # Also the mirror of the threshold, because scores may be turned round.
     for wall in (*[i / 10 for i in range(2, 8)], 0.33, 0.67):
@@ -124,7 +123,7 @@ def test_nothing_left_is_an_error():
 
 def test_a_threshold_must_be_an_edge():
     with pytest.raises(ic.UsageError, match="must be an edge of the tally"):
-        payload(compas(), 10, thresholds=(0.123,))
+        payload(compas(), 10, threshold=0.123)
 
 
 def test_groups_survive_javascript():
@@ -174,13 +173,12 @@ def many():
 
 
 def test_nothing_is_merged_without_need():
-    assert merged(compas(), 0, (0.5,)) is None
+    assert merged(compas(), 0, 0.5) is None
     assert held_tally(payload(compas()), compas().groups) is not None
-    assert runs_of(payload(compas()), 0) == []
 
 
 def test_many_cells_are_merged_and_sums_stay(many):
-    held = payload(many, thresholds=(0.3330078125,))
+    held = payload(many, threshold=0.3330078125)
     assert len(many.cells) > MOST_CELLS >= len(held["cells"]["n"])
     tally = held_tally(held, many.groups)
     for name in ("n", "w", "wh", "wh2"):

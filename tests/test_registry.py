@@ -12,7 +12,7 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.page.repair_tables import lines_of
+from isocost.page.view import lines_of
 from isocost.repairs.base import repairs
 from isocost.rules import Row
 from tests.conftest import measured, sample

@@ -17,20 +17,19 @@ import isocost as ic
 from isocost.cli import main
 from isocost.errors import PYTHON, Problem, speaking
 from isocost.examples import compas, compas_csv, compas_rows
+from isocost.measures.intervals import score_interval
 from isocost.page import report as making
-from isocost.page import verify as verification
-from isocost.page.assets import charts, embedded_json, inert, page_script, policy
-from isocost.page.facts import facts, spoken_names
-from isocost.page.repair_tables import MOST_HANDED, MOST_ROWS, lines_of
-from isocost.page.report import remade
+from isocost.page.charts import charts
+from isocost.page.report import embedded_json, inert, page_script, policy, remade
 from isocost.page.server import PAGE
+from isocost.page.view import MOST_HANDED, MOST_ROWS, facts, lines_of, spoken_names
 from isocost.plots.display import PALETTE
 from isocost.readings import SHELL
 from isocost.repairs.hand_over import Deferral
 from isocost.repairs.table import Repair
 from isocost.verdict.sentences import Name, fill
 from isocost.verdict.wording import statement
-from tests.conftest import DATA
+from tests.conftest import DATA, sample
 from tests.populations import INCOME, ROWS, drawn
 
 pytest.importorskip("vl_convert", reason='pip install "isocost[report]"')
@@ -63,6 +62,17 @@ class Texts(HTMLParser):
     @property
     def text(self):
         return re.sub(r"\s+", " ", "".join(self.texts))
+
+
+def data_of(html):
+    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+
+
+def ran(*arguments):
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return left.value.code
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +158,7 @@ def test_is_small_with_many_groups_and_bins():
     assert len(html.encode()) < 1.6e6
     told = "bins of scores merged, because so many would make the page too large"
     assert told in Texts(html).text
-    given = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))["given"]
+    given = data_of(html)["given"]
     assert sum(len(one["rule"]["rows"]) for one in given if one["rule"]) <= MOST_ROWS
     # Rules that do not fit are left out, those furthest from the audit's threshold first.
     made = [one["threshold"] for one in given if one["method"] == "reconcile"]
@@ -166,7 +176,7 @@ def test_scripts_are_those_the_policy_allows(html):
 
 
 def test_holds_the_tally_and_no_rows(html):
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     cells = data["tally"]["cells"]
     assert sum(cells["n"]) == 6150
     assert len(cells["n"]) == len(compas().cells)
@@ -186,7 +196,7 @@ def test_hostile_names_stay_text():
     assert "b" not in {tag for tag, _ in found.tags}
     assert '<script>alert("1")</script>' in found.text
     assert "<b>bold</b>" in found.text
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     assert sorted(data["tally"]["groups"]) == sorted(HOSTILE)
 
 
@@ -240,25 +250,71 @@ def test_rules_that_are_given(audit):
     assert f"mild {done.audit.disparity.difference:.3f}" in text.replace("mild", "mild ").replace(
         "  ", " "
     )
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     [[place, lo, hi, value, probability]] = data["rules"]["mild"]["rows"]
     [row] = given["mild"].rows
     assert (place, lo, hi, value, probability) == (1, 0.0, 1.0, row.value, row.probability)
 
 
-def test_small_cells_are_merged_and_small_groups_left_out():
+def with_a_tiny_group():
+    """The COMPAS rows, and six of another group."""
     few = {"score": [0.2, 0.8] * 3, "label": [0, 1] * 3, "group": ["few"] * 6}
     rows = compas_rows()
-    both = {name: np.concatenate([rows[name], few[name]]) for name in few}
-    audit = ic.audit(ic.tally(both), "fpr", replicates=200)
+    return ic.tally({name: np.concatenate([rows[name], few[name]]) for name in few})
+
+
+def test_repairs_are_counted_as_by_compare_and_tiny_groups_are_named():
+    html = ic.report_html(ic.audit(with_a_tiny_group(), "fpr", replicates=0))
+    table = re.search(r'id="repairs".*?</table>', html, re.DOTALL)[0]
+    rows = re.findall(r"<tr role=.row.>.*?</tr>", table, re.DOTALL)
+    texts = [re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", row)) for row in rows]
+    compared = ic.compare(compas(), cost="fpr")
+    for title, name in (("As it is", "original"), ("Reconcile", "reconcile")):
+        one = compared.rules[name]
+        (told,) = (text for text in texts if text.startswith(f" {title}"))
+        for share in (one.audit.overall.accuracy, one.changes.by_coin, one.changes.decisions):
+            assert f" {100 * share:.1f} % " in told
+        for group, changes in one.by_group.items():
+            assert f"{group} {100 * changes.changed:.1f} %" in told or not changes.changed
+    told = "Too small to compare, and not on this page: few. Rules made here leave their scores"
+    assert told in Texts(html).text
+    assert data_of(html)["tally"]["roster"] == [
+        0, 1, {"group": "few", "n": 6.0, "base_rate": 0.5},
+    ]  # fmt: skip
+
+
+def test_small_cells_are_merged_and_small_groups_left_out():
+    audit = ic.audit(with_a_tiny_group(), "fpr", replicates=200)
     html = ic.report_html(audit, min_count=40)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     assert min(data["tally"]["cells"]["n"]) >= 40
     assert data["tally"]["names"] == ["African-American", "Caucasian"]
+    assert data["tally"]["roster"] == [0, 1, {"group": "few"}]
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
     assert "groups that are not compared: few" in text
     assert "an average score of 45 % if African-American, 36 % if Caucasian" in text
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reliability_and_mean_scores_are_counted_as_by_hand(weighted):
+    tally = ic.tally(sample(3000, 3, 7, weighted=weighted), weight="weight" if weighted else None)
+    page = data_of(ic.report_html(ic.audit(tally, confidence=None)))
+    for place, points in enumerate(page["reliability"]):
+        cells = tally.cells.take(tally.cells.of_group(place))
+        starts = tally.grid.cuts[cells.bin]
+        for point in points:
+            inside = (starts >= point["lo"]) & (starts < point["hi"])
+            w, n = cells.w[inside].sum(), cells.w[inside].sum() ** 2 / cells.w2[inside].sum()
+            p, z = float((cells.w * cells.label)[inside].sum() / w), 1.959963984540054
+            low, high = score_interval(p, p * (1.0 - p), n, (0.0, 1.0), z)
+            wanted = {"n": cells.n[inside].sum(), "weight": w, "mean_label": p, "low": low}
+            wanted |= {"mean_score": cells.wh[inside].sum() / w, "high": high}
+            assert {name: point[name] for name in wanted} == pytest.approx(wanted, rel=1e-9)
+        assert sum(point["n"] for point in points) == pytest.approx(cells.n.sum())
+        at = page["own"]["sides"][page["own"]["thresholds"].index(0.3)][place]
+        for mean, side in zip(at, (starts < 0.3, starts >= 0.3), strict=True):
+            assert mean == pytest.approx(cells.wh[side].sum() / cells.w[side].sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +376,7 @@ def test_people_who_stand_alone_are_told_of(html):
 def test_cost_per_group():
     cost = ic.Cost(fp={"African-American": 1, "Caucasian": 2}, fn=0)
     html = ic.report_html(ic.audit(compas(), cost, confidence=None))
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     assert data["own"]["cost"]["fp"] == [1.0, 2.0]
 
 
@@ -343,7 +399,7 @@ def test_intersections_are_told_from_the_commas_of_a_sentence():
         r"if African-American · [fm], .* if Caucasian · [fm], the two extremes of 4 gr", text
     )
     assert "Caucasian, f" not in text
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     # The command line knows them as all the other commands do.
     assert data["tally"]["names"][0] == "African-American, f"
 
@@ -399,47 +455,31 @@ def test_without_the_packages(tmp_path):
 
 
 def test_command_line(tmp_path, monkeypatch, capsys):
-    from isocost.cli import main
-
     monkeypatch.chdir(tmp_path)
-    rows = compas_rows()
-    lines = ["score,label,group"] + [
-        f"{s},{y},{g}" for s, y, g in zip(rows["score"], rows["label"], rows["group"], strict=True)
-    ]
-    (tmp_path / "data.csv").write_text("\n".join(lines))
+    (tmp_path / "data.csv").write_text(compas_csv())
     ic.withhold(compas(), "fpr", 0.07).save(tmp_path / "mild.json")
     options = ["--cost", "fpr", "--title", "T & T", "--replicates", "200", "--rule", "mild.json"]
-    with pytest.raises(SystemExit) as left:
-        main(["report", "data.csv", *options, "--min-count", "5", "-o", "r.html"])
-    assert left.value.code == 0
+    assert ran("report", "data.csv", *options, "--min-count", "5", "-o", "r.html") == 0
     assert capsys.readouterr().out == "The report is in r.html: open it in a browser.\n"
     text = Texts((tmp_path / "r.html").read_text()).text
     assert "T & T" in text
     assert "mild" in text
     (tmp_path / "few.csv").write_text("score,label,group\n0.2,0,a\n0.7,1,a\n0.3,0,b\n0.6,1,b\n")
-    with pytest.raises(SystemExit) as left:
-        main(["report", "few.csv", "-o", "few.html", "--replicates", "0"])
-    assert left.value.code == 0
+    assert ran("report", "few.csv", "-o", "few.html", "--replicates", "0") == 0
     assert "In 4 of 4 cells there is a single person" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as left:
-        main(["report", "data.csv", "-o", "r.html"])
-    assert left.value.code == 2
+    assert ran("report", "data.csv", "-o", "r.html") == 2
     assert "pass --force" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["r.png", "r.svg", "r.json", "r.html.gz", "r.md"])
 def test_names_that_promise_something_else_are_refused(tmp_path, monkeypatch, capsys, name):
-    from isocost.cli import main
-
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ic.FileError, match=r"output: must end in .html or .htm or .pdf"):
         ic.report(compas(), path=name)
     (tmp_path / "few.csv").write_text("score,label,group\n0.2,0,a\n0.7,1,a\n0.3,0,b\n0.6,1,b\n")
     for command in (["report", "few.csv", "--force"], ["demo"]):
-        with pytest.raises(SystemExit) as left:
-            main([*command, "-o", name])
+        assert ran(*command, "-o", name) == 2
         told = capsys.readouterr()
-        assert left.value.code == 2
         assert told.out == ""
         rule = (
             rf"isocost: output: must end in .html or .htm( or .pdf)?\n  got:  {name}\n  next: nam"
@@ -462,23 +502,15 @@ def test_three_groups_with_closed_forms_only():
 
 
 def test_demo_writes_a_report_over_its_own_only(tmp_path, monkeypatch, capsys):
-    from isocost.cli import main
-
     monkeypatch.chdir(tmp_path)
     for _ in "12":
-        with pytest.raises(SystemExit) as left:
-            main(["demo"])
-        assert left.value.code == 0
+        assert ran("demo") == 0
         assert "The report is in report.html" in capsys.readouterr().out
     (tmp_path / "report.html").write_text("my own work")
-    with pytest.raises(SystemExit) as left:
-        main(["demo"])
-    assert left.value.code == 2
+    assert ran("demo") == 2
     assert "must be free, or a report of the demo" in capsys.readouterr().err
     assert (tmp_path / "report.html").read_text() == "my own work"
-    with pytest.raises(SystemExit) as left:
-        main(["demo", "--no-report"])
-    assert left.value.code == 0
+    assert ran("demo", "--no-report") == 0
 
 
 def test_of_many_groups_it_may_not_be_known_which_costs_most():
@@ -515,7 +547,7 @@ def test_a_group_has_one_name_on_the_page():
     assert "45 % if group 0, 36 % if group 1" in text
     assert "Improve the scores of group 0, or" in text
     assert not re.search(r"(?<![\d.])[01]\.0(?![\d\s])", text)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     assert (data["called"], data["tally"]["names"]) == (["group 0", "group 1"], ["0.0", "1.0"])
 
 
@@ -527,7 +559,7 @@ def test_few_people_are_told_of_nowhere():
             "group": ["a"] * 43 + ["b"] * 120}  # fmt: skip
     audit = ic.audit(ic.tally(data), replicates=200)
     html = ic.report_html(audit, min_count=10)
-    found = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    found = data_of(html)
     own = found["own"]
     assert all("fpr" not in spans for spans in own["intervals"])
     at = own["at"][own["thresholds"].index(0.5)]
@@ -553,7 +585,7 @@ def test_few_people_are_told_of_nowhere():
 def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
     html = ic.report_html(ic.audit(tally, "fpr", confidence=None))
     assert why in Texts(html).text
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     (at,) = [
         one for one in data["given"] if (one["method"], one["threshold"]) == ("reconcile", 0.5)
     ]
@@ -565,7 +597,7 @@ def test_measures_that_the_page_cannot_compute_are_given_for_the_settings_of_the
     found = ic.audit(compas(), "fpr", measures=["fpr", "auc", "impact_ratio"])
     html = ic.report_html(found)
     assert '<tr data-row="auc">' in html
-    page = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    page = data_of(html)
     assert page["words"]["rows"]["auc"] == ["Ranking within the group", "AUC"]
     values = [one["auc"] for one in page["own"]["given"]]
     assert values == [*(m.auc for m in found.groups.values()), found.overall.auc]
@@ -625,27 +657,15 @@ def test_the_headline_speaks_of_people(audit):
             ic.report_html(audit, **{**words, name: "x" * 81})
 
 
-def data_of(html):
-    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
-
-
 def test_reports_are_reproducible_and_name_their_origin(tmp_path, monkeypatch, capsys):
-    from isocost.cli import main
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    rows = compas_rows()
-    lines = (
-        f"{s},{y},{g}" for s, y, g in zip(*map(rows.get, ("score", "label", "group")), strict=True)
-    )
     path = tmp_path / "scores.csv"
-    path.write_text("\n".join(["score,label,group", *lines]))
+    path.write_text(compas_csv())
     words = ["--replicates", "0", "--people", "defendants", "-o", "a.html", "--force"]
     pages = []
     for _ in "12":
-        with pytest.raises(SystemExit) as left:
-            main(["report", str(path), *words])
-        assert left.value.code == 0
+        assert ran("report", str(path), *words) == 0
         pages.append((tmp_path / "a.html").read_text())
     one, other = pages
     assert one == other
@@ -674,7 +694,7 @@ def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, mo
         made[key] = made[key] if key in made else remade(held, how)
         return made[key]
 
-    monkeypatch.setattr(verification, "remade", once)
+    monkeypatch.setattr(making, "remade", once)
     assert ic.verify(page).unchanged
     html = page.read_text()
     data = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1)
@@ -721,14 +741,10 @@ def test_a_report_verifies_and_a_changed_one_does_not(page, tmp_path, capsys, mo
     (tmp_path / "windows.html").write_text(html, newline="\r\n")
     assert ic.verify(tmp_path / "windows.html").unchanged
     for name, code in ((page, 0), (tmp_path / "table.html", 1)):
-        with pytest.raises(SystemExit) as left:
-            main(["verify", str(name)])
-        assert left.value.code == code
+        assert ran("verify", str(name)) == code
     assert capsys.readouterr().out.startswith("Unchanged: ")
     (tmp_path / "other.html").write_text("<p>hello</p>")
-    with pytest.raises(SystemExit) as left:
-        main(["verify", str(tmp_path / "other.html")])
-    assert left.value.code == 2
+    assert ran("verify", str(tmp_path / "other.html")) == 2
     assert "report: must be a report as isocost wrote it" in capsys.readouterr().err
 
 
@@ -764,9 +780,7 @@ def test_a_page_verifies_wherever_it_was_made(tmp_path, monkeypatch, capsys):
         with speaking(place):
             page = ic.report("data.csv", path=f"{place.place}.html", cost="fpr")
         assert ic.verify(page).unchanged, place.place
-        with pytest.raises(SystemExit) as left:
-            main(["verify", str(page)])
-        assert left.value.code == 0, capsys.readouterr().out
+        assert ran("verify", str(page)) == 0, capsys.readouterr().out
 
 
 def test_measures_of_ones_own_are_held_and_verified(tmp_path):
@@ -814,7 +828,7 @@ def test_a_page_hands_people_over_by_itself(html):
     text = " ".join(Texts(html).text.split())
     assert re.search("Hand over, 24.0 % handed over ?Nobody asked for this rule: it was", text)
     assert "Right decisions: 62.0 % of the decided, 65.6 % of everybody before." in text
-    data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL).group(1))
+    data = data_of(html)
     (given,) = (one for one in data["given"] if one["method"] == "hand_over")
     assert (given["threshold"], given["rule"]["settings"]["share"]) == (None, 0.24)
     with pytest.raises(ic.InfeasibleError, match=r"0\.231"):

@@ -13,8 +13,9 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.page.assets import MODEL, bundle
-from isocost.page.payload import page_commands, payload
+from isocost.page.payload import payload
+from isocost.page.report import MODEL, bundle
+from isocost.page.view import page_commands
 from tests.conftest import sample
 
 FOLDER = files("isocost.page").joinpath("web", "model")
@@ -58,7 +59,7 @@ def test_a_file_exports_declarations_only(name):
 
 def test_no_name_is_declared_twice():
     names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", bundle(), re.MULTILINE)
-    assert {"withhold", "expected", "STEPS"} <= set(names)
+    assert {"withhold", "expected", "NOTHING"} <= set(names)
     assert sorted(names) == sorted(set(names))
 
 
@@ -104,7 +105,7 @@ def test_the_command_line_makes_the_rule_that_the_page_shows(tmp_path):
     tally = ic.tally(str(tmp_path / "data.csv"), **roles)
     kept = [place for place, group in enumerate(tally.groups) if group != "`z`"]
     off = tally.index_of("`z`")
-    prepared = page_commands(tally, tally.groups, ["data.csv"])
+    prepared = page_commands(ic.audit(tally, confidence=None), tally.groups, ["data.csv"])
     text = bundle() + (
         f"\nconst tally = subset(readTally({json.dumps(payload(tally))}), {kept});"
         '\nconst set = { cost: { kind: "plain", fp: 1, fn: 3 }, tolerance: 0.05 };'

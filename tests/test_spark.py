@@ -83,7 +83,7 @@ def test_rows_stay_where_they_are(people):
     plan = native._jdf.queryExecution().optimizedPlan().toString()
     assert plan.startswith("Aggregate")
     assert plan.count("Aggregate") == 1
-    assert native.count() <= 2 * 2 * Grid().slots
+    assert native.count() <= 2 * 2 * Grid().size
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from .page.layouts import layout as layout
 from .page.report import report as report
 from .page.report import report_html as report_html
 from .page.report import show_report as show_report
-from .page.verify import verify as verify
+from .page.report import verify as verify
 from .question import Question as Question
 from .repairs.coarsen import coarsen as coarsen
 from .repairs.coarsen import decision_limit as decision_limit

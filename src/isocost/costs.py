@@ -140,7 +140,7 @@ class Cost(Record):
         return Cost(fp, fn, by_base_rate=self.by_base_rate)
 
     def amounts(self, group: Group | None) -> tuple[float, float]:
-        """What a false positive and a false negative cost; ``group`` matters if that differs."""
+        """The costs of a false positive and a false negative, in this group if that differs."""
         if any(group not in amount for amount in self._mappings()):
             rule, got = "must have a number for each group", f"none for group {short(group)}"
             raise UsageError(Problem("cost", rule, got, "add the group, or use one number for all"))

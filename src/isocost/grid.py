@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from isocost.checks import check_numbers, check_whole
 from isocost.errors import Problem, UsageError, setting
-from isocost.typing import Bools, Floats, Ints
+from isocost.typing import Floats, Ints
 
 BINS, MAX_BINS = 1024, 2**16
 """The number of equal parts that scores are counted in by default, and the greatest."""
@@ -89,49 +89,22 @@ class Grid:
         """True if floor(score * bins) is exact in floating point."""
         return self.bins & (self.bins - 1) == 0
 
-    @property
-    def slots(self) -> int:
-        """The number of slots of :meth:`slot`; a few more than there are bins."""
-        return self.bins + 1 + len(self.extra)
-
     @cached_property
-    def bin_of_slot(self) -> Ints:
-        """The bin of each slot."""
-        starts = np.concatenate([np.arange(self.bins + 1) / self.bins, self.extra])
-        return self._search(starts)
-
-    @cached_property
-    def _is_cut(self) -> Bools:
-        """True for each equal part that has a further edge inside."""
-        cut = np.zeros(self.bins + 1, dtype=bool)
-        cut[(np.array(self.extra) * self.bins).astype(np.intp)] = True
-        return cut
-
-    def slot(self, scores: Floats) -> Ints:
-        """The slot of each score, quick to compute; :attr:`bin_of_slot` gives its bin.
-
-        Slot i is the equal part that starts at i / bins (the last is for 1 alone); after them come
-        the bins that start at a further edge.  The scores must lie in [0, 1].
-        """
-        if not self.is_dyadic:
-            return self._slot_of_bin[self._search(scores)]
-        part = (scores * self.bins).astype(np.intp)
-        if self.extra:
-            # Only the few scores in a part with an edge inside are searched.
-            rows = np.flatnonzero(self._is_cut[part])
-            part[rows] = self._slot_of_bin[self._search(scores[rows])]
-        return part
-
-    @cached_property
-    def _slot_of_bin(self) -> Ints:
-        slots = np.empty(self.size, dtype=np.intp)
-        # Backwards, so that the last bin does not get the slot of score 1.
-        slots[self.bin_of_slot[::-1]] = np.arange(self.slots)[::-1]
-        return slots
+    def _bin_of_part(self) -> Ints:
+        """The bin of each equal part, the last being 1 alone; -1 where an edge lies inside."""
+        bins = self._search(np.arange(self.bins + 1) / self.bins)
+        bins[(np.array(self.extra) * self.bins).astype(np.intp)] = -1
+        return bins
 
     def index(self, scores: Floats) -> Ints:
         """The bin of each score; the scores must lie in [0, 1]."""
-        return self.bin_of_slot[self.slot(scores)]
+        if not self.is_dyadic:
+            return self._search(scores)
+        bins = self._bin_of_part[(scores * self.bins).astype(np.intp)]
+        # Only the few scores in a part with an edge inside are searched.
+        rows = np.flatnonzero(bins < 0)
+        bins[rows] = self._search(scores[rows])
+        return bins
 
     def at_count(self, counts: npt.NDArray[Any]) -> Ints:
         """The bins of scores, from the number of edges at or below each.

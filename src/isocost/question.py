@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, init=False)
 class Question(Record):
-    """What is asked of a tally: costs, decisions, and how sure to be.
+    """Everything that is asked of a tally: costs, decisions, and how sure to be.
 
     Parameters
     ----------

@@ -142,6 +142,25 @@ def visit(browser, pages, tabs):
     assert found == [[] for _ in visited]
 
 
+@pytest.fixture
+def reading(browser):
+    """A function that opens a page of a file, drawn; the page is closed at the end."""
+    pages = []
+
+    def get(path: Path | str, script: str = "", **options):
+        page = browser.new_page(**options)
+        pages.append(page)
+        if script:
+            page.add_init_script(script)
+        page.goto(path if isinstance(path, str) else path.as_uri())
+        page.wait_for_selector("html[data-done]", timeout=60_000)
+        return page
+
+    yield get
+    for page in pages:
+        page.close()
+
+
 def opened(browser, path: Path, width: int, scheme: str, hash: str):
     """A page in a tab of its own, and the list of what goes wrong in it."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)

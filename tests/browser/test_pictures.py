@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.page import report
+from isocost.page import view
 from isocost.verdict.sentences import Figures
 from tests.browser.conftest import opened
 from tests.browser.test_page import settled, text
@@ -37,21 +37,17 @@ def test_names_of_rows_stay_in_sight_when_the_table_scrolls(visit):
     assert len(set(page.evaluate(heads))) == 1
 
 
-def test_a_place_far_away_leaves_the_picture_in_its_frame(browser, tmp_path):
+def test_a_place_far_away_leaves_the_picture_in_its_frame(reading, tmp_path):
     """A group that hardly tells anybody apart would have to move by many times its line."""
     few = {"score": [0.24] * 30 + [0.28] * 10, "label": [0] * 30 + [1] * 10, "group": ["a"] * 40}
     more = {"score": [0.6] * 20 + [0.9] * 40, "label": [0] * 20 + [1] * 40, "group": ["b"] * 60}
     tally = ic.tally({name: few[name] + more[name] for name in few})
-    path = ic.report(ic.audit(tally, "fpr", confidence=None), path=tmp_path / "r.html")
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-done]", timeout=60_000)
+    page = reading(ic.report(ic.audit(tally, "fpr", confidence=None), path=tmp_path / "r.html"))
     assert page.evaluate("Math.max(...isocost.results.f.alpha)") > 10
     frame = page.locator("#plane-chart svg").bounding_box()
     for mark in page.locator("#plane-chart .mark-symbol path").all():
         box = mark.bounding_box()
         assert frame["y"] <= box["y"] + box["height"] / 2 <= frame["y"] + frame["height"]
-    page.close()
 
 
 def test_predictive_values_follow_the_threshold(visit):
@@ -239,8 +235,8 @@ def check_names(pictures, groups):
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_pictures_are_right_on_any_data(browser, tmp_path, monkeypatch, name):
     """Of axes and of words, as they are on the screen; not of repairs, which take long to make."""
-    monkeypatch.setattr(report, "given_repairs", lambda *_: [])
-    monkeypatch.setattr(report, "bounds_table", lambda *_: {"rows": []})
+    monkeypatch.setattr(view, "given_repairs", lambda *_: [])
+    monkeypatch.setattr(view, "bounds_table", lambda *_: None)
     tally = calibrated(*POPULATIONS[name])
     path = ic.report(measured(tally, "fpr", replicates=0), path=tmp_path / "r.html")
     count = len(tally.groups)

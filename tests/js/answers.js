@@ -39,8 +39,6 @@ function answer(question) {
     measures: model.measures(tally, { threshold, cost }),
     overall: model.overall(tally, { threshold, cost }),
     feasibility: found,
-    reliability: tally.groups.map((_, place) => model.reliability(tally, place)),
-    sides: tally.groups.map((_, place) => model.scoresBySide(tally, threshold, place)),
     withhold: rule && told(rule, tally, question, cost),
     given: question.given.map((compact) => told(fullRule(compact, tally, places), tally, question, cost)),
   };

@@ -91,15 +91,6 @@ test("what is not feasible has no rule, and it is known what it would take", () 
   close(closest.rows[0]?.probability, 1);
 });
 
-test("groups that cannot be compared are refused", () => {
-  const alone = model.subset(twoGroups(), [1]);
-  assert.deepEqual(alone.groups, ["b"]);
-  assert.match(model.cannotCompare(alone) ?? "", /at least two/);
-  assert.throws(() => model.feasibility(alone, fnr), /at least two/);
-  const lacking = tallyOf([["a", 0, 0.2], ["b", 1, 0.4], ["b", 0, 0.1]], ["a", "b"]);
-  assert.match(model.cannotCompare(lacking) ?? "", /a has no positives/);
-});
-
 test("turned scores: 0.25 + 0.3 (0.75 - 0.25) = 0.4", () => {
   const after = model.measures(model.expected(flips("a"), twoGroups()), { threshold: 0.5, cost: fnr });
   for (const group of after) {
@@ -118,17 +109,6 @@ function flips(group) {
   const nothing = rule(model.withhold(twoGroups(), { cost: fnr, tolerance: 1 }));
   return { ...nothing, rows: [{ ...row, lo: 0.5, hi: 1 }, { ...row, lo: 0, hi: 0.5 }] };
 }
-
-test("reliability has a point for every bin with people", () => {
-  const points = model.reliability(twoGroups(), 0);
-  assert.deepEqual(points.map((point) => point.lo), [0.2, 0.3, 0.7, 0.8]);
-  assert.deepEqual(points.map((point) => point.mean_label), [0, 0, 1, 1]);
-  // Wilson for none of one: [0, z^2 / (1 + z^2)].
-  const z2 = 1.959963984540054 ** 2;
-  close(points[0]?.high, z2 / (1 + z2));
-  assert.equal(points[0]?.low, 0);
-  assert.equal(model.reliability(twoGroups(), 0, 2).length, 2);
-});
 
 test("level curves: on them every calibrated score costs the target", () => {
   const [fp, fn, target] = [1, 3, 0.6];
@@ -168,4 +148,16 @@ test("a rule for other groups is refused", () => {
   const made = rule(model.withhold(twoGroups(), { cost: fnr }));
   const other = { ...twoGroups(), groups: ["a", "c"], names: ["a", "c"] };
   assert.throws(() => model.expected(made, other), /does not know c/);
+});
+
+test("a rule names the groups that the page does not hold, and has no rows for them", () => {
+  const few = { group: { exact: "1.0" }, n: 3, base_rate: 1 / 3 };
+  const whole = { ...twoGroups(), roster: [few, 0, 1], rule_notes: ["Left as they are: few."] };
+  const made = rule(model.withhold(whole, { cost: fnr }));
+  assert.deepEqual([made.groups, made.fitted], [[few.group, "a", "b"], ["a", "b"]]);
+  assert.deepEqual([made.notes, made.made_from["n"]], [["Left as they are: few."], 11]);
+  assert.deepEqual(model.subset(whole, [1]).roster, [few, 0]);
+  // Where counts are hidden, the rule has none either.
+  const hidden = rule(model.withhold({ ...whole, roster: [{ group: few.group }, 0, 1] }, { cost: fnr }));
+  assert.deepEqual([hidden.groups.length, hidden.made_from["n"]], [3, 8]);
 });

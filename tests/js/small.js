@@ -5,7 +5,7 @@ import { URL } from "node:url";
 
 import { readTally } from "./model.js";
 
-/** @typedef {import("../../src/isocost/page/web/model/groups.js").Group} Group */
+/** @typedef {import("../../src/isocost/page/web/model/numbers.js").Group} Group */
 
 const MEASURES = JSON.parse(readFileSync(new URL("measures.json", import.meta.url), "utf8"));
 
@@ -30,7 +30,8 @@ export function tallyOf(rows, groups) {
     groups,
     names: groups.map(String),
     measures: MEASURES,
-    left_out: [],
+    roster: groups.map((_, place) => place),
+    rule_notes: [],
     cells: {
       group: cells.map((cell) => cell.group),
       label: cells.map((cell) => cell.label),
@@ -70,18 +71,16 @@ export function merged() {
   return { ...tally, cells };
 }
 
-/** The page's words, read from Python's file: one "name": "text" after the other.
+/** The page's words: those of the verdict read from Python's file, one "name": "text" after the other, and its own.
  * @returns {Record<string, any>} */
 export function words() {
   /** @type {Record<string, any>} */
   const texts = {};
-  for (const [file, table] of [["verdict/sentences.py", "SENTENCES = {"], ["page/facts.py", "WORDS = {"]]) {
-    const source = readFileSync(`src/isocost/${file}`, "utf-8");
-    const start = source.indexOf(String(table));
-    const entries = source.slice(start, source.indexOf("\n}", start));
-    for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
-      texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
-    }
+  const source = readFileSync("src/isocost/verdict/sentences.py", "utf-8");
+  const start = source.indexOf("SENTENCES = {");
+  const entries = source.slice(start, source.indexOf("\n}", start));
+  for (const [, name, text] of entries.matchAll(/^ {4}"(\w+)": (\((?:\s*"[^"]*")+\s*\)|"[^"]*")/gm)) {
+    texts[String(name)] = [...String(text).matchAll(/"([^"]*)"/g)].map((part) => part[1]).join("");
   }
-  return texts;
+  return { ...texts, ...JSON.parse(readFileSync("src/isocost/page/web/words.json", "utf-8")).words };
 }

@@ -63,8 +63,9 @@ def report(
 
     A PDF takes a browser such as Chromium on this machine.
     """
-    from isocost.page.payload import Origin, payload, single_text
+    from isocost.page.payload import Origin, payload
     from isocost.page.report import ENDINGS
+    from isocost.page.view import single_text
 
     check_target(output, force, *ENDINGS)
     loaded = {path.stem: Rule.load(path) for path in rule or []}
@@ -88,7 +89,7 @@ def report(
     )
     is_pdf = output.suffix.lower() == ".pdf"
     say(f"The report is in {output}{'.' if is_pdf else ': open it in a browser.'}")
-    single = single_text(payload(tally, min_count, (question.threshold,)))
+    single = single_text(payload(tally, min_count, question.threshold))
     if single:
         say(single)
 

@@ -232,9 +232,9 @@ class _Totals:
         """Add a chunk with scores h, labels y, group codes g and weights w."""
         cell = g * 2
         cell += y
-        cell *= self.grid.slots
-        cell += self.grid.slot(h)
-        size = groups * 2 * self.grid.slots
+        cell *= self.grid.size
+        cell += self.grid.index(h)
+        size = groups * 2 * self.grid.size
         self.weighted = w is not None
         if size > DENSE:
             cell, inverse = np.unique(cell, return_inverse=True)
@@ -260,9 +260,9 @@ class _Totals:
     def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
         if not self.weighted:
             sums = {**sums, "w": sums["n"], "w2": sums["n"]}
-        rest, slot = np.divmod(cell, self.grid.slots)
+        rest, bin_ = np.divmod(cell, self.grid.size)
         group, label = np.divmod(rest, 2)
-        return Cells(group, label, self.grid.bin_of_slot[slot], **sums)
+        return Cells(group, label, bin_, **sums)
 
 
 def _sums(cell: Ints, h: Floats, w: Floats | None, size: int) -> dict[str, Floats]:

@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -150,7 +149,12 @@ def gap_smooth(levels: Levels) -> float:
     """
     from scipy.optimize import brentq
 
-    residual = _spread(levels.position, (levels.wy - levels.wh) / levels.total)
+    # On the middles of the grid's cells, each mass shared by the two nearest, so that the result
+    # moves continuously with the scores; beyond the outer middles it is reflected.
+    mass, cell = (levels.wy - levels.wh) / levels.total, levels.position * _GRID - 0.5
+    low = np.floor(cell).astype(np.intp)
+    upper, below, above = cell - low, np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
+    residual = add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
     spectrum = np.fft.rfft(np.concatenate([residual, residual[::-1]]))
     frequency = np.arange(len(spectrum)) * math.pi
 
@@ -162,18 +166,6 @@ def gap_smooth(levels: Levels) -> float:
     if start <= _TAIL:
         return start
     return float(brentq(lambda x: smoothed(x) - x, 0.0, 1.0, xtol=_TAIL))
-
-
-def _spread(position: Floats, mass: Floats) -> Floats:
-    """Put masses on the middles of the grid's cells, each shared by the two nearest.
-
-    So the result moves continuously with the positions; beyond the outer middles it is reflected.
-    """
-    cell = position * _GRID - 0.5
-    low = np.floor(cell).astype(np.intp)
-    upper = cell - low
-    below, above = np.maximum(low, 0), np.minimum(low + 1, _GRID - 1)
-    return add_up(below, mass * (1.0 - upper), _GRID) + add_up(above, mass * upper, _GRID)
 
 
 def _equal_width_bins(levels: Levels, bins: int) -> Ints:
@@ -263,18 +255,15 @@ def _kernel(bandwidth: float) -> Floats:
     from scipy.special import ndtr
 
     distances = (np.arange(6 * SMOOTH_CELLS) - 3 * SMOOTH_CELLS + 0.5) / SMOOTH_CELLS
-    below = ndtr(distances / max(bandwidth, 1e-9))[_lattice()].sum(axis=0)
+    below = ndtr(distances / max(bandwidth, 1e-9))[_LATTICE].sum(axis=0)
     return np.diff(below, axis=-1)
 
 
-@lru_cache(maxsize=1)
-def _lattice() -> Ints:
-    """The index of the distance from each cell, and its mirror images, to each cut."""
-    cell = np.arange(SMOOTH_CELLS)
-    cut = np.arange(SMOOTH_POINTS + 1) * (SMOOTH_CELLS // SMOOTH_POINTS) + 3 * SMOOTH_CELLS
-    whole = 2 * SMOOTH_CELLS
-    images = np.stack([cell, -1 - cell, whole - 1 - cell, cell - whole, cell + whole])
-    return cut - 1 - images[..., None]
+_CELL, _WHOLE = np.arange(SMOOTH_CELLS), 2 * SMOOTH_CELLS
+_CUT = np.arange(SMOOTH_POINTS + 1) * (SMOOTH_CELLS // SMOOTH_POINTS) + 3 * SMOOTH_CELLS
+_IMAGES = np.stack([_CELL, -1 - _CELL, _WHOLE - 1 - _CELL, _CELL - _WHOLE, _CELL + _WHOLE])
+_LATTICE = _CUT - 1 - _IMAGES[..., None]
+"""The index of the distance from each cell, and its mirror images, to each cut."""
 
 
 GAP_METHODS: dict[str, Callable[[Levels], float]] = {

@@ -159,20 +159,11 @@ class People:
 
 @dataclass(frozen=True)
 class GroupedPeople:
-    """Everybody, by group, for measures that are not plain means.
+    """Everybody, by group, with what was computed about them.
 
-    Attributes
-    ----------
-    of : callable
-        The people of a group by its index, or everybody for None; see :meth:`people`.
-    levels : int
-        Number of levels of the score.
-    threshold : float
-        Scores at or above it are selected.
-    candidates : tuple of int
-        Groups that are large enough for others to be compared with.
-    reference : int or None
-        The group that others are compared with, if the caller named one.
+    ``of`` gives the people of a group by its index, or everybody for None; scores have so many
+    ``levels``, and those at or above the threshold are selected.  ``reference`` is the group that
+    others are compared with, if the caller named one, else one of the ``candidates``.
     """
 
     of: Callable[[int | None], People]
@@ -347,16 +338,12 @@ class NetBenefitCurve:
 
     Attributes
     ----------
-    groups : tuple
-        The groups.
     threshold : array (m,)
         Rising; all are edges of the tally.
-    net_benefit, error : array (groups, m)
-        Of deciding by the scores, and its standard error.
+    net_benefit, error, selection_rate : array (groups, m)
+        Of deciding by the scores, its standard error, and the share selected.
     treat_all : array (groups, m)
         Of selecting everybody, mu - (1 - mu) t / (1 - t); selecting nobody has 0.
-    selection_rate : array (groups, m)
-        The share selected.
     base_rate, rows : array (groups,)
         The share of positives, and the effective number of rows.
     """

@@ -37,13 +37,9 @@ Columns = dict[str, Any]
 LEAST_SHARE = 1e-12
 """A label with a smaller share of its group's weight would be lost to rounding."""
 
-base_rate = MEASURES["base_rate"].of
+base_rate, mean_score = MEASURES["base_rate"].of, MEASURES["mean_score"].of
 
-mean_score = MEASURES["mean_score"].of
-
-generalized_fpr = MEASURES["generalized_fpr"].of
-
-generalized_fnr = MEASURES["generalized_fnr"].of
+generalized_fpr, generalized_fnr = MEASURES["generalized_fpr"].of, MEASURES["generalized_fnr"].of
 
 
 def by_group(groups: Sequence[Group], values: Floats) -> dict[Group, float]:

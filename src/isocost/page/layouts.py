@@ -50,21 +50,12 @@ Names = Callable[[Iterable[Group]], dict[Group, str]]
 
 @dataclass(frozen=True)
 class LayoutKind:
-    """A row of :data:`LAYOUTS`.
+    """A row of :data:`LAYOUTS`; most fields are those of :class:`Layout`.
 
-    Attributes
-    ----------
-    name, title, follows, since, as_of, covers_not
-        As in :class:`Layout`, which calls the name ``layout``.
-    columns : {name: str}
-        The columns after the number of people, and their headings.  A column has the name of a
-        measure, or of a ratio (:data:`RATIOS`).  A heading may have the field {threshold}.
-    notes : tuple of str
-        How numbers are computed, with the fields {selected}, {side} and {intervals}.
-    by_category : bool
-        True if it is about selection: it then needs no labels, has a table for each column of the
-        groups, and leaves unknown and small categories out of the ratios.  Otherwise it shows an
-        audit, with intervals.
+    ``columns`` are measures and :data:`RATIOS` with their headings, which may have the field
+    {threshold}; notes may have {selected}, {side} and {intervals}.  A layout ``by_category`` is
+    about selection: it needs no labels, has a table for each column of the groups, and leaves
+    unknown and small categories out of the ratios.  Others show an audit, with intervals.
     """
 
     name: str
@@ -344,15 +335,15 @@ def check_layout(name: Any, argument: str = "layout") -> LayoutKind:
     return LAYOUTS[name]
 
 
-def page_layouts(audit: Audit, held: dict[str, Any], unknown: Any = None) -> list[Layout]:
+def page_layouts(audit: Audit, held: dict[str, Any]) -> list[Layout]:
     """Every layout for the page, from the bins that it holds: they reveal nothing that it hides.
 
-    None with many groups, or if a bin of the page lies across the threshold.  ``unknown`` is the
-    group of rows without one.
+    None with many groups, or if a bin of the page lies across the threshold.
     """
     tally = audit.tally
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
+    unknown = tally.reading.missing_group
     none = () if unknown is None else (unknown,)
     return [
         _filled(kind, audit, audit.threshold, none, names=shown_names) for kind in LAYOUTS.values()
@@ -401,17 +392,14 @@ def _filled(
     headings |= {n: text.format(threshold=f"{threshold:g}") for n, text in kind.columns.items()}
     selected = f"a score {'below' if below else 'of at least'} {threshold:g}"
     said = {"selected": selected, "side": SIDES[below], "intervals": intervals}
+    texts = {n: getattr(kind, n) for n in ("title", "follows", "since", "as_of", "covers_not")}
     return Layout(
-        kind.name,
-        kind.title,
-        kind.follows,
-        kind.since,
-        kind.as_of,
-        kind.covers_not,
-        {"threshold": threshold, "selected": SIDES[below]},
-        tuple(LayoutTable(title, headings, tuple(rows)) for title, rows in tables.items()),
-        tuple(note.format(**said) for note in kind.notes),
-        tally.backend,
+        layout=kind.name,
+        settings={"threshold": threshold, "selected": SIDES[below]},
+        tables=tuple(LayoutTable(title, headings, tuple(rows)) for title, rows in tables.items()),
+        notes=tuple(note.format(**said) for note in kind.notes),
+        backend=tally.backend,
+        **texts,
     )
 
 
@@ -472,21 +460,17 @@ def _rates(name: str, tally: Tally, threshold: float, below: bool) -> Floats:
     if row.is_plain:
         above = row.of(tally.kinds(threshold))
         return 1.0 - above if below else above
-    people = GroupedPeople.of_tally(tally, threshold)
-    if below:
-        # Scores 1 - h, with everybody else selected.
-        def mirrored(one: People) -> People:
-            return replace(
-                one,
-                level=people.levels - 1 - one.level,
-                selected=~one.selected,
-                wh=one.w - one.wh,
-                wh2=one.w - 2.0 * one.wh + one.wh2,
-            )
+    people = seen = GroupedPeople.of_tally(tally, threshold)
 
-        seen = replace(people, of=lambda group: mirrored(people.people(group)))
-    else:
-        seen = people
+    def mirrored(group: int | None) -> People:
+        """People with scores 1 - h, of whom everybody else is selected."""
+        one = people.people(group)
+        wh, wh2 = one.w - one.wh, one.w - 2.0 * one.wh + one.wh2
+        level = people.levels - 1 - one.level
+        return replace(one, level=level, selected=~one.selected, wh=wh, wh2=wh2)
+
+    if below:
+        seen = replace(people, of=mirrored)
     return np.array([row.estimated(seen, index).value for index in range(len(tally.groups))])
 
 

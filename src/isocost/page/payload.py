@@ -1,4 +1,4 @@
-"""What the page holds: the tally as plain values, where it came from, and what is established.
+"""What the page holds: the tally as plain values, and where it came from.
 
 The page computes from these sums what Python computes from the tally, so they are written with all
 their digits.  Where small cells are to be hidden, or there are too many, neighbouring bins of a
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,21 +23,20 @@ import numpy as np
 from isocost import __version__
 from isocost.cells import KEYS, SUMS, Cells, add_up
 from isocost.checks import check_whole
-from isocost.costs import Cost, as_cost
-from isocost.errors import DataError, Problem, setting
+from isocost.errors import DataError, Problem
 from isocost.grid import TENTHS, Grid
 from isocost.groups import Group, Scalar, as_group, group_names
-from isocost.judging.audit import Audit, audited
-from isocost.measures.intervals import Estimates
 from isocost.measures.table import MEASURES, Measure
-from isocost.page.facts import WORDS
-from isocost.readings import Reading, System, command_line
+from isocost.question import DEFAULT
+from isocost.readings import Reading, command_line
+from isocost.repairs.base import summary_of
 from isocost.rules import Rule
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
-from isocost.verdict.wording import more_data
 
-Run = tuple[int, int]
+FORMAT = "isocost-page"
+
+VERSION = 1
 
 MOST_CELLS = 5000
 """With more cells than this the page would pass 1.6 megabytes, and answer slowly."""
@@ -48,32 +47,189 @@ WIDTHS = (1024, 512, 256, 128, 64, 32)
 NEAR_MIRROR = 1e-12
 """How far a cut may be from 1 - threshold and still be it."""
 
+SAFE = 2**53
+"""From here on JavaScript does not know one whole number from the next."""
 
-def merged(shown: Tally, least: int, thresholds: Iterable[float]) -> dict[str, Any] | None:
-    """The columns of the cells with bins merged, or None if all may stay as they are.
+MOST_FILES = 20
 
-    ``first`` and ``end`` say which bins a cell holds: from first up to, not including, end.
+Run = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the data of a page came from, so that it can be cited and its commands name the files.
+
+    ``data`` are the paths that were read, ``files`` the name, size and SHA-256 of each file, and
+    ``command`` is the command line that made the page.
     """
-    walls = _walls(shown, thresholds)
-    blocks = _blocks(shown, walls[0])
-    if least <= 1 and blocks is None:
-        return None
-    cells, size, cuts = shown.cells, shown.grid.size, shown.grid.cuts
-    first, end = _run_of_each(shown, least, walls, blocks)
-    # A run lies where the mean of both its labels is: it stays together.
-    _, run = np.unique(cells.group * size + first, return_inverse=True)
-    mean = (add_up(run, cells.wh, 0) / add_up(run, cells.w, 0))[run]
-    bin_ = shown.grid.index(np.clip(mean, cuts[first], np.nextafter(cuts[end], 0.0)))
-    key = (cells.group * 2 + cells.label) * size + first
-    _, example, merged_cell = np.unique(key, return_index=True, return_inverse=True)
-    keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
-    names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
-    sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
-    # Thirteen digits are enough for so many cells; all of them would fill the page.
-    digits = 17 if blocks is None else 13
-    short = {name: [float(f"{v:.{digits}g}") for v in values] for name, values in sums.items()}
-    plain = {name: [int(v) if v.is_integer() else v for v in short[name]] for name in short}
-    return {**{name: values[example].tolist() for name, values in keys.items()}, **plain}
+
+    data: tuple[str, ...] = ()
+    files: tuple[tuple[str, int, str], ...] = ()
+    command: str = ""
+
+    def with_files(self, stored_at: str | Path | None = None) -> Origin:
+        """The same with sizes and digests of the files; of very many only the first are listed.
+
+        ``stored_at`` is where the data lie now, if they were uploaded; the file keeps its own name.
+        """
+        names = self.data if stored_at is None else (str(stored_at),)
+        paths = [path for name in names for path in files_of(name)]
+        found = []
+        for path in paths[:MOST_FILES]:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found.append((path.name, path.stat().st_size, digest))
+        if stored_at is not None and len(found) == 1:
+            found = [(self.to_dict()["data"][0], *found[0][1:])]
+        return replace(self, files=tuple(found))
+
+    def with_command(self, words: Sequence[str], *paths: str | Path) -> Origin:
+        """The same with a command line, in which these paths are named without their folders.
+
+        Examples
+        --------
+        >>> words = ["isocost", "report", "/home/ann/s.csv"]
+        >>> Origin(("/home/ann/s.csv",)).with_command(words).command
+        'isocost report s.csv'
+        """
+        private = {str(path) for path in (*self.data, *paths)}
+
+        def public(word: str) -> str:
+            option, equals, value = word.partition("=")
+            if equals and value in private:
+                return f"{option}={Path(value).name}"
+            return Path(word).name if word in private else word
+
+        return replace(self, command=command_line(map(public, words)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: files by their last name only, because folders are private.
+
+        Examples
+        --------
+        >>> Origin(("/home/ann/scores.csv", "-")).to_dict()["data"]
+        ['scores.csv', 'data.csv']
+        """
+        # Standard input and the present folder have no name of their own.
+        names = [Path(name).name for name in self.data]
+        return {
+            "data": [name if name not in ("", "-", "..") else "data.csv" for name in names],
+            "files": [list(one) for one in self.files],
+            "command": self.command,
+        }
+
+
+def page_file(*path: str) -> str:
+    """A file of the page as text."""
+    return files("isocost.page").joinpath("web", *path).read_text(encoding="utf-8")
+
+
+def files_of(name: str) -> list[Path]:
+    """The files that a path stands for: itself, those of a glob, or those in a folder."""
+    path = Path(name)
+    if path.is_file():
+        return [path]
+    pattern = str(path / "**" / "*") if path.is_dir() else name
+    # The pattern may be absolute.
+    paths = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207
+    return [each for each in paths if each.is_file()]
+
+
+def payload(
+    tally: Tally,
+    min_count: int = 0,
+    threshold: float = DEFAULT.threshold,
+    measures: Mapping[str, Measure] = MEASURES,
+    groups: Collection[Group] | None = None,
+) -> dict[str, Any]:
+    """A tally as the plain values that the page embeds.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the page is about.
+    min_count : int
+        No cell (group, label, range of scores) of the page holds fewer rows, unless it is
+        empty.  Groups that have fewer rows of a label in all are left out.
+    threshold : float
+        Edge of the tally at which something is decided.  Bins are merged across it only where
+        a side has too few rows; the page then does not show the group's rates there.
+    measures : {name: Measure}
+        The table of measures that the page evaluates.
+    groups : collection of groups, optional
+        Those that are compared; the others are left out too.
+
+    Returns
+    -------
+    dict
+        For JSON.  Columns of ``cells`` run side by side.  ``first`` and ``end`` are there only if
+        bins were merged, because of ``min_count`` or because there are more cells than a page
+        can hold: a cell's rows lie in the bins from first up to, not including, end.
+        ``left_out`` names the groups that are too small to be shown.  ``roster`` lists all groups
+        as a rule does: by their place among those shown, or what a rule says of the others;
+        ``rule_notes`` are for every rule.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> page = payload(compas(), min_count=40)
+    >>> min(page["cells"]["n"]), page["left_out"], page["merged"]
+    (55, [], True)
+    """
+    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
+    least = check_whole("min_count", min_count, 0, step=step)
+    enough = (tally.totals.n >= least).all(axis=1)
+    kept = [i for i in np.flatnonzero(enough).tolist() if not groups or tally.groups[i] in groups]
+    if not kept:
+        rule = "must leave at least one group to show"
+        got = f"{least}, and no group has as many rows of each label"
+        step = "use a smaller number, or pool groups with tally.relabel"
+        raise DataError(Problem("min_count", rule, got, step))
+    shown = tally.select(tally.groups[i] for i in kept)
+    cells = merged(shown, least, threshold) or shown.to_dict()["cells"]
+    names = group_names(tally.groups)
+    roster: list[Any] = []
+    for i, known in enumerate(summary_of(tally)["groups"]):
+        # Counts of groups that are hidden for being small are not told.
+        other = {**({} if least else known), "group": safe_group(tally.groups[i])}
+        roster.append(kept.index(i) if i in kept else other)
+    return {
+        **shown.to_dict(),
+        "format": FORMAT,
+        "version": VERSION,
+        "isocost": __version__,
+        "reading": tally.reading.to_dict(),
+        "groups": [safe_group(group) for group in shown.groups],
+        "names": [names[i] for i in kept],
+        "cells": cells,
+        "measures": {
+            name: {
+                "over": list(row.over),
+                "adds": {kind: list(given) for kind, given in row.adds.items()},
+                "uses_threshold": row.uses_threshold,
+            }
+            for name, row in measures.items()
+            if row.is_plain
+        },
+        "min_count": least,
+        "merged": len(cells["n"]) < len(shown.cells),
+        "left_out": [name for i, name in enumerate(names) if i not in kept],
+        "roster": roster,
+        "rule_notes": [],
+    }
+
+
+def safe_group(group: Group) -> Any:
+    """A group as JSON that JavaScript reads and writes without a change."""
+    return [_safe(part) for part in group] if isinstance(group, tuple) else _safe(group)
+
+
+def _safe(part: Scalar) -> Any:
+    """A number that JavaScript would write in another way, such as 1.0, as its own text."""
+    if isinstance(part, bool | str):
+        return part
+    whole = isinstance(part, float) and part.is_integer()
+    return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
 
 
 def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
@@ -89,41 +245,41 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     return Tally.build(grid, list(map(as_group, groups)), Cells(**{**weights, **kept}), reading)
 
 
-def runs_of(held: dict[str, Any], group: int) -> list[tuple[int, int, int]]:
-    """The first bin, the end and the bin of each run of a group, sorted; empty if unmerged."""
-    columns = held["cells"]
-    if "first" not in columns:
-        return []
-    rows = zip(columns["group"], columns["first"], columns["end"], columns["bin"], strict=True)
-    return sorted({(first, end, bin_) for g, first, end, bin_ in rows if g == group})
+# Merging bins
 
 
-def undecided(held: dict[str, Any], grid: Grid, threshold: float) -> list[int]:
-    """The groups some of whose merged bins lie across a threshold: their rates are not shown."""
-    columns = held["cells"]
-    if "first" not in columns:
-        return []
-    cut = grid.first_bin(threshold)
-    group, first, end = (np.asarray(columns[name]) for name in ("group", "first", "end"))
-    return list(map(int, np.unique(group[(first < cut) & (cut < end)])))
+def merged(shown: Tally, least: int, threshold: float) -> dict[str, Any] | None:
+    """The columns of the cells with bins merged, or None if all may stay as they are.
 
-
-def snapped(rule: Rule, tally: Tally, held: dict[str, Any]) -> Rule:
-    """A rule made from the page's tally, whose intervals end where runs do."""
-    cuts = tally.grid.cuts
-    runs = {group: runs_of(held, index) for index, group in enumerate(tally.groups)}
-
-    def moved(end: float, group: Any) -> float:
-        cut = int(np.searchsorted(cuts, end))
-        for first, last, bin_ in runs[group]:
-            if first < cut < last:
-                return float(cuts[first if cut <= bin_ else last])
-        return end
-
-    rows = (
-        replace(row, lo=moved(row.lo, row.group), hi=moved(row.hi, row.group)) for row in rule.rows
-    )
-    return replace(rule, rows=tuple(rows))
+    ``first`` and ``end`` say which bins a cell holds: from first up to, not including, end.
+    """
+    walls = _walls(shown, threshold)
+    blocks = _blocks(shown, walls[0])
+    if least <= 1 and blocks is None:
+        return None
+    cells, size, cuts = shown.cells, shown.grid.size, shown.grid.cuts
+    first, end = np.empty_like(cells.bin), np.empty_like(cells.bin)
+    for group in range(len(shown.groups)):
+        mine = cells.of_group(group)
+        counts = np.zeros((size, 2))
+        counts[cells.bin[mine], cells.label[mine]] = cells.n[mine]
+        starts, ends = np.array(_runs(counts, least, walls, blocks)).T
+        place = np.searchsorted(starts, cells.bin[mine], side="right") - 1
+        first[mine], end[mine] = starts[place], ends[place]
+    # A run lies where the mean of both its labels is: it stays together.
+    _, run = np.unique(cells.group * size + first, return_inverse=True)
+    mean = (add_up(run, cells.wh, 0) / add_up(run, cells.w, 0))[run]
+    bin_ = shown.grid.index(np.clip(mean, cuts[first], np.nextafter(cuts[end], 0.0)))
+    key = (cells.group * 2 + cells.label) * size + first
+    _, example, merged_cell = np.unique(key, return_index=True, return_inverse=True)
+    keys = {"group": cells.group, "label": cells.label, "bin": bin_, "first": first, "end": end}
+    names = SUMS if shown.is_weighted else ("n", "wh", "wh2")
+    sums = {name: add_up(merged_cell, getattr(cells, name), 0).tolist() for name in names}
+    # Thirteen digits are enough for so many cells; all of them would fill the page.
+    digits = 17 if blocks is None else 13
+    short = {name: [float(f"{v:.{digits}g}") for v in values] for name, values in sums.items()}
+    plain = {name: [int(v) if v.is_integer() else v for v in short[name]] for name in short}
+    return {**{name: values[example].tolist() for name, values in keys.items()}, **plain}
 
 
 def _blocks(shown: Tally, walls: Sequence[int]) -> Ints | None:
@@ -142,34 +298,16 @@ def _blocks(shown: Tally, walls: Sequence[int]) -> Ints | None:
     return blocks
 
 
-def _walls(tally: Tally, thresholds: Iterable[float]) -> list[list[int]]:
-    """The bins that merging should not cross: first the tenths too, then only the thresholds."""
-    last = tally.grid.size
-    listed = list(thresholds)
-    decided = {tally.grid.first_bin(threshold) for threshold in listed}
+def _walls(tally: Tally, threshold: float) -> list[list[int]]:
+    """The bins that merging should not cross: first the tenths too, then only the threshold."""
+    cuts, last = tally.grid.cuts, tally.grid.size
+    decided = {tally.grid.first_bin(threshold)}
     # Scores may be flipped; 1 - 0.7 is not the double 0.3, so the nearest cut is taken.
-    for mirror in (1.0 - threshold for threshold in listed):
-        nearest = int(np.abs(tally.grid.cuts - mirror).argmin())
-        if abs(tally.grid.cuts[nearest] - mirror) < NEAR_MIRROR:
-            decided.add(nearest)
+    nearest = int(np.abs(cuts - (1.0 - threshold)).argmin())
+    if abs(cuts[nearest] - (1.0 - threshold)) < NEAR_MIRROR:
+        decided.add(nearest)
     tenths = {tally.grid.first_bin(tenth) for tenth in TENTHS}
     return [sorted({0, last, *inner}) for inner in (decided | tenths, decided, set())]
-
-
-def _run_of_each(
-    shown: Tally, least: int, walls: Sequence[Sequence[int]], blocks: Ints | None
-) -> tuple[Ints, Ints]:
-    """Where the run of each cell begins and ends."""
-    cells = shown.cells
-    first, end = np.empty_like(cells.bin), np.empty_like(cells.bin)
-    for group in range(len(shown.groups)):
-        mine = cells.of_group(group)
-        counts = np.zeros((shown.grid.size, 2))
-        counts[cells.bin[mine], cells.label[mine]] = cells.n[mine]
-        starts, ends = np.array(_runs(counts, least, walls, blocks)).T
-        run = np.searchsorted(starts, cells.bin[mine], side="right") - 1
-        first[mine], end[mine] = starts[run], ends[run]
-    return first, end
 
 
 def _runs(
@@ -214,325 +352,33 @@ def _grown(section: Sequence[Run], counts: Floats, least: int) -> Iterator[Run]:
     yield from done
 
 
-FORMAT = "isocost-page"
-
-VERSION = 1
-
-SAFE = 2**53
-"""From here on JavaScript does not know one whole number from the next."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the data of a page came from, so that it can be cited and its commands name the files.
-
-    Attributes
-    ----------
-    data : tuple of str
-        The paths that were read.
-    files : tuple of (name, bytes, SHA-256)
-        The files themselves; see :meth:`with_files`.
-    command : str
-        The command line that made the page.
-    """
-
-    data: tuple[str, ...] = ()
-    files: tuple[tuple[str, int, str], ...] = ()
-    command: str = ""
-
-    def with_files(self, stored_at: str | Path | None = None) -> Origin:
-        """The same with sizes and digests of the files; of very many only the first are listed.
-
-        ``stored_at`` is where the data lie now, if they were uploaded; the file keeps its own name.
-        """
-        names = self.data if stored_at is None else (str(stored_at),)
-        paths = [path for name in names for path in files_of(name)]
-        files = [_file_facts(path) for path in paths[:MOST_FILES]]
-        if stored_at is not None and len(files) == 1:
-            files = [(self.to_dict()["data"][0], *files[0][1:])]
-        return replace(self, files=tuple(files))
-
-    def with_command(self, words: Sequence[str], *paths: str | Path) -> Origin:
-        """The same with a command line, in which these paths are named without their folders.
-
-        Examples
-        --------
-        >>> words = ["isocost", "report", "/home/ann/s.csv"]
-        >>> Origin(("/home/ann/s.csv",)).with_command(words).command
-        'isocost report s.csv'
-        """
-        private = {str(path) for path in (*self.data, *paths)}
-
-        def public(word: str) -> str:
-            option, equals, value = word.partition("=")
-            if equals and value in private:
-                return f"{option}={Path(value).name}"
-            return Path(word).name if word in private else word
-
-        return replace(self, command=command_line(map(public, words)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: files by their last name only, because folders are private.
-
-        Examples
-        --------
-        >>> Origin(("/home/ann/scores.csv", "-")).to_dict()["data"]
-        ['scores.csv', 'data.csv']
-        """
-        # Standard input and the present folder have no name of their own.
-        names = [Path(name).name for name in self.data]
-        return {
-            "data": [name if name not in ("", "-", "..") else "data.csv" for name in names],
-            "files": [list(one) for one in self.files],
-            "command": self.command,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Origin:
-        """The reverse of :meth:`to_dict`, as far as folders were kept."""
-        files = tuple((name, size, sha) for name, size, sha in content["files"])
-        return cls(tuple(content["data"]), files, content["command"])
+def undecided(held: dict[str, Any], grid: Grid, threshold: float) -> list[int]:
+    """The groups some of whose merged bins lie across a threshold: their rates are not shown."""
+    columns = held["cells"]
+    if "first" not in columns:
+        return []
+    cut = grid.first_bin(threshold)
+    group, first, end = (np.asarray(columns[name]) for name in ("group", "first", "end"))
+    return list(map(int, np.unique(group[(first < cut) & (cut < end)])))
 
 
-def page_commands(tally: Tally, names: Sequence[str], files: Sequence[str]) -> dict[str, Any]:
-    """The parts of command lines that the page puts together, written for each kind of shell.
+def snapped(rule: Rule, tally: Tally, held: dict[str, Any]) -> Rule:
+    """A rule made from the page's tally, whose intervals end where runs do."""
+    cuts, columns = tally.grid.cuts, held["cells"]
+    runs: dict[Group, set[tuple[int, int, int]]] = {group: set() for group in tally.groups}
+    names = ("group", "first", "end", "bin")
+    if "first" in columns:
+        for place, *run in zip(*(columns[name] for name in names), strict=True):
+            runs[tally.groups[place]].add(tuple(run))
 
-    ``read`` names the data and how they are read, ``drop`` leaves out a group of the page.
+    def moved(end: float, group: Any) -> float:
+        cut = int(np.searchsorted(cuts, end))
+        for first, last, bin_ in runs[group]:
+            if first < cut < last:
+                return float(cuts[first if cut <= bin_ else last])
+        return end
 
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> page_commands(compas(), ["men", "old women"], ["my data.csv"])["windows"]
-    {'read': '"my data.csv"', 'drop': ['--drop-group=men', '--drop-group="old women"']}
-    """
-    _, _, *read = tally.reading.command("audit", files, bins=tally.bins).words
-    systems: tuple[System, ...] = ("posix", "windows")
-    shells: dict[str, Any] = {
-        system: {
-            "read": command_line(read, system),
-            "drop": [command_line([f"--drop-group={name}"], system) for name in names],
-        }
-        for system in systems
-    }
-    return {"data": list(files), **shells}
-
-
-MOST_FILES = 20
-
-
-def _file_facts(path: Path) -> tuple[str, int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return path.name, path.stat().st_size, digest
-
-
-def files_of(name: str) -> list[Path]:
-    """The files that a path stands for: itself, those of a glob, or those in a folder."""
-    path = Path(name)
-    if path.is_file():
-        return [path]
-    pattern = str(path / "**" / "*") if path.is_dir() else name
-    # The pattern may be absolute.
-    paths = map(Path, sorted(glob(pattern, recursive=True)))  # noqa: PTH207
-    return [each for each in paths if each.is_file()]
-
-
-def payload(
-    tally: Tally,
-    min_count: int = 0,
-    thresholds: Iterable[float] = (0.5,),
-    measures: Mapping[str, Measure] = MEASURES,
-) -> dict[str, Any]:
-    """A tally as the plain values that the page embeds.
-
-    Parameters
-    ----------
-    tally : Tally
-        What the page is about.
-    min_count : int
-        No cell (group, label, range of scores) of the page holds fewer rows, unless it is
-        empty.  Groups that have fewer rows of a label in all are left out.
-    thresholds : iterable of float
-        Edges of the tally at which something is decided.  Bins are merged across them only where
-        a side has too few rows; the page then does not show the group's rates at that threshold.
-    measures : {name: Measure}
-        The table of measures that the page evaluates.
-
-    Returns
-    -------
-    dict
-        For JSON.  Columns of ``cells`` run side by side.  ``first`` and ``end`` are there only if
-        bins were merged, because of ``min_count`` or because there are more cells than a page
-        can hold: a cell's rows lie in the bins from first up to, not including, end.
-        ``left_out`` names the groups that are too small to be shown.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> page = payload(compas(), min_count=40)
-    >>> min(page["cells"]["n"]), page["left_out"], page["merged"]
-    (55, [], True)
-    """
-    step = "use 0 to show every cell, or the fewest rows that may be shown, such as 10"
-    least = check_whole("min_count", min_count, 0, step=step)
-    names = group_names(tally.groups)
-    kept, left_out = _large_enough(tally, least)
-    shown = tally.select(tally.groups[i] for i in kept)
-    cells = merged(shown, least, thresholds) or shown.to_dict()["cells"]
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "isocost": __version__,
-        **{k: v for k, v in shown.to_dict().items() if k not in _CHANGED},
-        "groups": [safe_group(tally.groups[i]) for i in kept],
-        "names": [names[i] for i in kept],
-        "cells": cells,
-        "measures": {
-            name: {
-                "over": list(row.over),
-                "adds": {kind: list(given) for kind, given in row.adds.items()},
-                "uses_threshold": row.uses_threshold,
-            }
-            for name, row in measures.items()
-            if row.is_plain
-        },
-        "min_count": least,
-        "merged": len(cells["n"]) < len(shown.cells),
-        "left_out": [names[i] for i in left_out],
-    }
-
-
-_CHANGED = ("format", "version", "groups", "cells")
-"""What a page holds otherwise than the JSON of a tally."""
-
-
-def single_text(held: Mapping[str, Any]) -> str:
-    """How many cells of a page tell of one person alone, and what to do; nothing if none does.
-
-    Examples
-    --------
-    >>> from isocost.examples import compas
-    >>> single_text(payload(compas()))
-    ''
-    """
-    counts = held["cells"]["n"]
-    alone = sum(count == 1 for count in counts)
-    told = {"count": f"{alone:,}", "all": f"{len(counts):,}"}
-    return WORDS["holds_single"].format(**told, min_count=setting("min_count", 10)) if alone else ""
-
-
-def _large_enough(tally: Tally, least: int) -> tuple[list[int], list[int]]:
-    """The indices of the groups with enough rows of each label, and of the others."""
-    enough = (tally.totals.n >= least).all(axis=1)
-    if not enough.any():
-        rule = "must leave at least one group to show"
-        got = f"{least}, and no group has as many rows of each label"
-        step = "use a smaller number, or pool groups with tally.relabel"
-        raise DataError(Problem("min_count", rule, got, step))
-    return np.flatnonzero(enough).tolist(), np.flatnonzero(~enough).tolist()
-
-
-def safe_group(group: Group) -> Any:
-    """A group as JSON that JavaScript reads and writes without a change."""
-    return [_safe(part) for part in group] if isinstance(group, tuple) else _safe(group)
-
-
-def _safe(part: Scalar) -> Any:
-    """A number that JavaScript would write in another way, such as 1.0, as its own text."""
-    if isinstance(part, bool | str):
-        return part
-    whole = isinstance(part, float) and part.is_integer()
-    return {"exact": json.dumps(part)} if whole or abs(part) >= SAFE else part
-
-
-def offered_thresholds(tally: Tally, held: dict[str, Any], own: float) -> list[float]:
-    """The thresholds that the page offers: there the numbers have intervals.
-
-    The audit's own, the tenths, edges that were asked for, and those that select about so many
-    people; where outcomes are rare, scores are far below the tenths.
-    """
-    cells, cuts = tally.cells, tally.grid.cuts
-    above = cells.w.sum() - np.cumsum(np.bincount(cells.bin, cells.w, tally.grid.size))
-    shares = above / cells.w.sum()
-    selecting = [cuts[1 + int(np.abs(shares[:-1] - share).argmin())] for share in SHARES]
-    all_ = {*TENTHS, *tally.edges[:MOST_EDGES], *map(float, selecting)}
-    return sorted({own, *(at for at in all_ if not undecided(held, tally.grid, at))})
-
-
-SHARES = (0.5, 0.2, 0.1, 0.05, 0.01)
-
-MOST_EDGES = 20
-
-
-def threshold_evidence(
-    audit: Audit, thresholds: Iterable[float], hidden: Collection[int]
-) -> list[dict[str, list[Any]]]:
-    """What depends on a threshold, at each that is offered: {name: [low, high, number] by group}.
-
-    Everybody comes last; the number is there only if the page cannot compute it.  ``hidden``
-    groups are not told of at the audit's own threshold.
-    """
-    tally, question = audit.tally, audit.question
-    rows = {name: row for name, row in audit.measures.items() if row.uses_threshold}
-    rows = {name: row for name, row in rows.items() if row.is_plain or name in audit.shown}
-    groups = [*range(len(tally.groups)), None]
-    by_threshold = []
-    for at in thresholds:
-        estimates = audit.estimates
-        if estimates is None or at != audit.threshold:
-            estimates = Estimates(tally, question.but(threshold=at), audit.compared)
-        untold = {*hidden, None} if hidden and at == audit.threshold else set()
-        by_name: dict[str, list[Any]] = {name: [] for name in rows}
-        for name, row in rows.items():
-            for group in groups:
-                ends: tuple[float, ...] = ()
-                if question.confidence is not None and group not in untold:
-                    ends = estimates.interval(row, group)
-                if row.is_derived and group not in untold:
-                    ends = (*(ends or (math.nan,) * 2), estimates.number(row, group).value)
-                by_name[name].append([rounded(end) for end in ends] or None)
-        by_threshold.append(by_name)
-    return by_threshold
-
-
-def rounded(value: float) -> float | None:
-    """Six digits, more than the page shows; nothing where there is no number."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
-
-
-def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
-    """What is established about each cost that the page offers by name, and the audit's own.
-
-    So moving from false alarms to misses loses no interval.  Tolerances only shift the excess.
-    """
-    by_cost = {}
-    for cost in {str(cost): cost for cost in (audit.cost, as_cost("fpr"), as_cost("fnr"))}.values():
-        other = audit if cost == audit.cost else _about(audit, cost)
-        groups = list(other.groups)
-        spans = other.intervals
-        by_cost[str(cost)] = {
-            "findings": other.advised.to_dict()["findings"],
-            "highest": [groups.index(group) for group in other.verdict.highest],
-            "more_data": more_data(other),
-            "difference": None if spans is None else list(spans.differences["cost"]),
-            "disparity": None if spans is None else list(spans.disparities["cost"]),
-            "intervals": [
-                {name: [rounded(end) for end in m.intervals[name]] for name in OF_COST}
-                if OF_COST[0] in m.intervals else {}
-                for m in (*other.groups.values(), other.overall)
-            ],
-        }  # fmt: skip
-    return by_cost
-
-
-OF_COST = ("cost", "trivial_cost")
-
-
-def _about(audit: Audit, cost: Cost) -> Audit:
-    """The same audit of another cost; calibration gaps do not depend on it."""
-    asked = audit.question.but(cost=cost, replicates=0, measures=None, reference=None)
-    again = audited(audit.tally, asked, audit.estimates)
-    if again.intervals is None or audit.intervals is None:
-        return again
-    floors = audit.intervals.gap_floors
-    return replace(again, intervals=replace(again.intervals, gap_floors=floors))
+    rows = (
+        replace(row, lo=moved(row.lo, row.group), hi=moved(row.hi, row.group)) for row in rule.rows
+    )
+    return replace(rule, rows=tuple(rows))

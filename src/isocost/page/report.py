@@ -1,95 +1,66 @@
 """The report: one HTML file that holds everything, works offline and recomputes as controls move.
 
 It is made from nothing but a tally and how it was made, both of which it holds, so that
-:func:`isocost.verify` can make it again.
+:func:`verify` can make it again: a changed digit, word, style or script differs from the page made
+again, and so does all that follows from a changed tally.  Somebody who makes the whole page again
+from other data is not found out: compare the digest of the file that the page names.  Another
+version of isocost may word things differently: of its pages only the numbers are checked.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from functools import cache
 from html import escape
+from html.parser import HTMLParser
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from isocost.atomic import check_ending, replacing, write_text
-from isocost.checks import check_kind, check_path, check_text, check_whole, finite_or_none
-from isocost.errors import DataError, FileError, Problem, listing, speaking
-from isocost.groups import group_names, names_of, shown_names, to_json
+from isocost import __version__
+from isocost.atomic import check_ending, read_text, replacing, write_text
+from isocost.checks import check_kind, check_path, check_text, check_whole
+from isocost.errors import (
+    DataError,
+    FileError,
+    IsocostError,
+    Problem,
+    require_package,
+    speaking,
+)
+from isocost.groups import group_names, names_of, to_json
 from isocost.judging.audit import Audit, audit, audits
-from isocost.measures.feasibility import MIN_LABEL, fitted_groups
+from isocost.measures.feasibility import fitted_groups
 from isocost.measures.table import MEASURES, Measure
-from isocost.page.assets import (
-    charts,
-    embedded_json,
-    filled,
-    page_file,
-    page_script,
-    policy,
-    vega_script,
-    versions,
-)
-from isocost.page.facts import (
-    COSTS,
-    GLOSSARY,
-    HEADS,
-    METHODS,
-    WORDS,
-    computed,
-    decided_only,
-    facts,
-    row_titles,
-    spoken_names,
-)
-from isocost.page.layouts import page_layouts
-from isocost.page.payload import (
-    OF_COST,
-    Origin,
-    cost_evidence,
-    held_tally,
-    offered_thresholds,
-    page_commands,
-    payload,
-    rounded,
-    single_text,
-    threshold_evidence,
-    undecided,
-)
-from isocost.page.repair_tables import (
-    MARKS,
-    Line,
-    bounds_table,
-    compact,
-    given_repairs,
-    handed_over_sections,
-    lines_of,
-    outlook_rows,
-    repair_rows,
-    thresholds_table,
-    told_of,
-)
-from isocost.plots.display import PALETTE
-from isocost.question import Question
+from isocost.page.charts import INSTALL, altair
+from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
+from isocost.page.view import view
+from isocost.question import DEFAULT, Question
 from isocost.readings import SHELL
 from isocost.repairs.composition import named_rules
+from isocost.repairs.table import REPAIRS
 from isocost.rules import Rule
-from isocost.tallies import Tally, TallyLike
-from isocost.verdict.judgement import ANSWERS, CALIBRATED, REASONS, SLACK
-from isocost.verdict.sentences import Vocabulary, plain, with_ways
-from isocost.verdict.wording import DETAILS, FEW, MOST_IN_PLANE, MOST_SHARES, figures_of, is_offered
+from isocost.tallies import TallyLike
+from isocost.verdict.sentences import Vocabulary, plain
 
 ENDINGS = (".html", ".htm", ".pdf")
 """How the name of a report may end."""
+
+ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
+"""What an auditor looks for, beside the measures that were chosen."""
 
 Rules: TypeAlias = Mapping[str, Rule] | Iterable[Rule] | None
 
@@ -189,36 +160,93 @@ def report_html(
     check_kind("origin", origin, (Origin, type(None)), "must be an Origin", step)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
     vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    subject = audit
+    tally, question = audit.tally, audit.question
     # A page compares groups: without two it would say nothing.
-    fitted_groups(subject.tally)
-    # Commands are about the data, in which the other groups are.
-    selected = subject.tally.select(list(subject.compared))
-    compared = replace(selected, reading=subject.tally.reading)
-    held = payload(compared, min_count, (subject.threshold,), subject.measures)
-    names = names_of(subject.groups)
-    held["left_out"] += [names[group] for group in names if group not in subject.compared]
-    if len(held["groups"]) < 2:
+    fitted_groups(tally)
+    held = payload(tally, min_count, audit.threshold, audit.measures, audit.compared)
+    kept = [
+        group
+        for group, name in zip(tally.groups, group_names(tally.groups), strict=True)
+        if name in held["names"]
+    ]
+    if len(kept) < 2:
         rule = "must leave at least two groups to compare"
-        got = f"{held['min_count']}, which leaves {len(held['groups'])}"
+        got = f"{held['min_count']}, which leaves {len(kept)}"
         step = "use a smaller number, or pool groups with tally.relabel"
         raise DataError(Problem("min_count", rule, got, step))
+    # A rule that changes nothing has the notes that every rule has on groups that are left out.
+    nothing = REPAIRS["withhold"].rule(tally, DEFAULT.but(tolerance=1.0), fitted=kept)
+    held["rule_notes"] = list(nothing.notes)
+    own = [one for name, one in audit.measures.items() if name not in MEASURES]
+    kept_question = question.among(kept).but(
+        measures=[name for name in audit.shown if name in MEASURES],
+        reference=question.reference if question.reference in kept else None,
+    )
+    # SOURCE_DATE_EPOCH, in seconds, makes reports reproducible.
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    names = names_of(audit.groups)
     made = {
         "title": title or "Do errors cost every group the same?",
         "versions": versions(),
-        "made_on": f"{_now():%Y-%m-%d %H:%M} UTC",
+        "made_on": f"{now:%Y-%m-%d %H:%M} UTC",
         "origin": (origin or Origin()).to_dict(),
         "vocabulary": asdict(vocabulary),
-        **_settings(subject, held),
-        "one_label": [names[g] for g in subject.examined if g not in subject.compared],
-        "rules": None if rules is None else {n: r.to_dict() for n, r in named_rules(rules).items()},
+        "groups": [to_json(group) for group in kept],
+        "question": kept_question.to_dict(),
+        "own_measures": [_measure_dict(one) for one in own],
+        "one_label": [names[g] for g in audit.examined if g not in audit.compared],
+        "rules": None if rules is None else {n: r.to_json() for n, r in named_rules(rules).items()},
     }
-    functions = [one for one in _own_measures(subject) if not one.is_plain]
-    return remade(held, made, functions)
+    return remade(held, made, [one for one in own if not one.is_plain])
 
 
-def _own_measures(subject: Audit) -> list[Measure]:
-    return [one for name, one in subject.measures.items() if name not in MEASURES]
+def _measure_dict(measure: Measure) -> dict[str, Any]:
+    """A user's measure for JSON; only its name if it is a function."""
+    if not measure.is_plain:
+        return {"name": measure.name}
+    texts = ("name", "title", "label", "sentence", "better", "family", "printed")
+    adds = {kind: [float(one) for one in given] for kind, given in measure.adds.items()}
+    named = {name: getattr(measure, name) for name in texts}
+    return {**named, "over": list(measure.over), "adds": adds}
+
+
+@speaking(SHELL)
+def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
+    """The page from what it holds and how it was made, which is all that it shows.
+
+    So that :func:`verify` can make it again.  Measures of one's own are held too, except for
+    ``functions``.  Whoever reads the page, it names commands, never functions of Python.
+    """
+    known = {one.name: one for one in functions}
+    own = [known.get(one["name"]) or Measure(**one) for one in made["own_measures"]]
+    question = Question.from_dict(made["question"])
+    measures = [*dict.fromkeys([*question.measures, *ALWAYS]), *own]
+    tally = held_tally(held, made["groups"])
+    subject = audit(tally, question=question.but(measures=measures), warn=False)
+    texts = made["rules"]
+    rules = None if texts is None else {name: Rule.from_json(one) for name, one in texts.items()}
+    data = view(subject, held, made, rules)
+    shown, scripts = data.pop("shown"), [vega_script(), page_script()]
+    embedded = embedded_json(data)
+    # What a machine that reads only the head of the page should know.
+    metas = {
+        "description": plain(shown["verdict"]),
+        "date": made["made_on"],
+        "isocost:version": made["versions"]["isocost"],
+        "isocost:data": f"sha256:{hashlib.sha256(embedded.encode()).hexdigest()}",
+        **{f"isocost:file:{name}": f"sha256:{sha}" for name, _, sha in made["origin"]["files"]},
+    }
+    markup = import_module("markupsafe").Markup
+    return filled(
+        "template.html",
+        scripts,
+        **shown,
+        metas=metas,
+        version=made["versions"]["isocost"],
+        scripts=[markup(script) for script in scripts],
+        data=markup(embedded),
+    )
 
 
 BROWSERS = (
@@ -263,254 +291,6 @@ def write_pdf(html: str, path: str | Path, *, force: bool = True) -> None:
         shutil.copyfile(printed, target)
 
 
-def _now() -> datetime:
-    """The date of a report; SOURCE_DATE_EPOCH, in seconds, makes reports reproducible."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
-
-
-def _settings(subject: Audit, held: dict[str, Any]) -> dict[str, Any]:
-    """What the page needs to make its audit again."""
-    names, question = group_names(subject.tally.groups), subject.question
-    kept = [g for g, name in zip(subject.tally.groups, names, strict=True) if name in held["names"]]
-    asked = question.among(kept).but(
-        measures=[name for name in subject.shown if name in MEASURES],
-        reference=question.reference if question.reference in kept else None,
-    )
-    return {
-        "groups": [to_json(group) for group in kept],
-        "question": asked.to_dict(),
-        "own_measures": [_measure_dict(one) for one in _own_measures(subject)],
-    }
-
-
-def _measure_dict(measure: Measure) -> dict[str, Any]:
-    """A user's measure for JSON; only its name if it is a function."""
-    if not measure.is_plain:
-        return {"name": measure.name}
-    texts = ("name", "title", "label", "sentence", "better", "family", "printed")
-    adds = {kind: [float(one) for one in given] for kind, given in measure.adds.items()}
-    named = {name: getattr(measure, name) for name in texts}
-    return {**named, "over": list(measure.over), "adds": adds}
-
-
-@speaking(SHELL)
-def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
-    """The page from what it holds and how it was made, which is all that it shows.
-
-    So that :func:`isocost.verify` can make it again.  Measures of one's own are held too, except
-    for ``functions``.  Whoever reads the page, it names commands, never functions of Python.
-    """
-    subject = _remade_audit(held, made, functions)
-    rules = made["rules"]
-    given = None if rules is None else {n: Rule.from_json(json.dumps(r)) for n, r in rules.items()}
-    origin, vocabulary = Origin.from_dict(made["origin"]), Vocabulary(**made["vocabulary"])
-    lines = lines_of(subject, given)
-    hidden = undecided(held, subject.tally.grid, subject.threshold)
-    files = origin.to_dict()["data"] or ["data.csv"]
-    said = facts(subject, made["title"], hidden, files, vocabulary)
-    said["decided_only"] = decided_only(subject, held)
-    said["one_label"] = ""
-    if made["one_label"]:
-        said["one_label"] = WORDS["one_label"].format(groups=listing(made["one_label"]))
-    said["computed"] = computed(subject, made, _suppressed(held), single_text(held))
-    outlooks = outlook_rows(subject, lines, not hidden)
-    deferring = lines if given is not None or not said["none_advised"] else []
-    data = {
-        "tally": held,
-        "made": made,
-        "commands": page_commands(subject.tally, held["names"], files),
-        "own": _own(subject, held, hidden),
-        "judgement": JUDGEMENT,
-        "rules": {} if given is None else _embedded(subject.tally, lines),
-        "given": given_repairs(subject, held),
-        "called": list(shown_names(subject.groups).values()),
-        "spoken": [spoken.text for spoken in spoken_names(subject.groups).values()],
-        "words": {**{name: with_ways(text) for name, text in WORDS.items()}, **vocabulary.fields(),
-                  "costs": COSTS, "methods": METHODS, "heads": HEADS, "rows": row_titles(subject)},
-        "charts": {key: {k: v for k, v in spec.items() if k != "$schema"}
-                   for key, spec in charts().items()},
-        "palette": PALETTE,
-        "marks": MARKS,
-        "outlooks": {one["label"]: one["expected"] for one in outlooks},
-    }  # fmt: skip
-    tables = {
-        "repairs": repair_rows(subject, lines, not hidden),
-        "handed": handed_over_sections(subject, deferring, not hidden),
-        "thresholds": thresholds_table(subject, held),
-        "bounds": bounds_table(subject),
-        "outlooks": outlooks and _outlook_table(outlooks, lines if given is not None else []),
-        "layouts": page_layouts(subject, held, subject.tally.reading.missing_group),
-    }
-    return _rendered(subject, said, tables, data, [vega_script(), page_script()])
-
-
-def _remade_audit(
-    held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure]
-) -> Audit:
-    """The audit that a page is about."""
-    known = {one.name: one for one in functions}
-    own = [known[one["name"]] if one["name"] in known else Measure(**one)
-           for one in made["own_measures"]]  # fmt: skip
-    question = Question.from_dict(made["question"])
-    measures = [*dict.fromkeys([*question.measures, *ALWAYS]), *own]
-    tally = held_tally(held, made["groups"])
-    return audit(tally, question=question.but(measures=measures), warn=False)
-
-
-def _outlook_table(outlooks: list[dict[str, Any]], lines: list[Line]) -> dict[str, Any]:
-    """Expected effects of repairs on new people, as header, rows and notes."""
-    return {
-        "header": ["Repair", *told_of(lines).values()],
-        "rows": [[one["label"], *one["cells"]] for one in outlooks],
-        "notes": [one["notes"] for one in outlooks],
-    }
-
-
-ALWAYS = ("selection_rate", "impact_ratio", "ppv", "false_omission_rate")
-"""What an auditor looks for, beside the measures that were chosen."""
-
-
-def _rendered(
-    subject: Audit, said: dict[str, Any], tables: dict[str, Any], data: Any, scripts: list[str]
-) -> str:
-    markup = import_module("markupsafe").Markup
-    level = subject.confidence or 0.95
-    embedded = embedded_json(data)
-    tolerance = subject.feasibility.tolerance
-    own = {"cost": str(subject.cost), "threshold": f"{subject.threshold:g}"}
-    return filled(
-        "template.html",
-        audit=subject,
-        facts=said,
-        **tables,
-        contents=[one for one in CONTENTS if tables.get(one[0].removesuffix("-title"), True)],
-        own_settings=WORDS["own_only"].format(**own, tolerance=f"{tolerance:g}"),
-        metas=_metas(said, data["made"], embedded),
-        names=list(shown_names(subject.groups).values()),
-        glossary=GLOSSARY,
-        heads=HEADS,
-        holds=WORDS["holds"],
-        level=f"{100 * level:.4g} %",
-        version=data["made"]["versions"]["isocost"],
-        policy=policy(scripts),
-        style=markup(page_file("page.css")),
-        scripts=[markup(script) for script in scripts],
-        data=markup(embedded),
-    )
-
-
-CONTENTS = (
-    ("picture", "What errors cost"),
-    ("why", "What can be equal"),
-    ("table-title", "The numbers"),
-    ("values-title", "What decisions tell"),
-    ("reliability-title", "Do scores come true?"),
-    ("repairs-title", "Repairs"),
-    ("handed-title", "Handed over"),
-    ("thresholds-title", "Thresholds"),
-    ("bounds-title", "What nothing can do"),
-    ("outlooks-title", "New people"),
-    ("layouts-title", "Layouts"),
-    ("next-title", "How to do it"),
-    ("computed-title", "Where it comes from"),
-    ("glossary-title", "In plain words"),
-)
-"""The contents of the page: ids, and what they are called; tables may be left out."""
-
-
-def _metas(said: dict[str, Any], made: dict[str, Any], embedded: str) -> list[tuple[str, str]]:
-    """What a machine that reads only the head of the page should know."""
-    digest = hashlib.sha256(embedded.encode()).hexdigest()
-    files = ((f"isocost:file:{name}", f"sha256:{sha}") for name, _, sha in made["origin"]["files"])
-    return [
-        ("description", plain(said["verdict"])),
-        ("date", made["made_on"]),
-        ("isocost:version", made["versions"]["isocost"]),
-        ("isocost:data", f"sha256:{digest}"),
-        *files,
-    ]
-
-
-def _suppressed(held: dict[str, Any]) -> str:
-    hidden = []
-    if held["min_count"]:
-        hidden.append(f"cells of fewer than {held['min_count']} rows, merged with their neighbours")
-    elif held["merged"]:
-        hidden.append("bins of scores merged, because so many would make the page too large")
-    if held["left_out"]:
-        hidden.append(f"groups that are not compared: {', '.join(held['left_out'])}")
-    return "; ".join(hidden) or "nothing"
-
-
-JUDGEMENT = {
-    "details": DETAILS,
-    "answers": ANSWERS,
-    "reasons": [(reason, dict(needed), act) for reason, needed, act in REASONS],
-    "slack": SLACK,
-    "calibrated": CALIBRATED,
-    "named": FEW,
-    "shares": MOST_SHARES,
-    "in_plane": MOST_IN_PLANE,
-}
-"""The tables of the judgement and its limits, for the page."""
-
-
-def _own(subject: Audit, held: dict[str, Any], hidden: Collection[int]) -> dict[str, Any]:
-    """The audit's own settings, and what was computed in advance: see `cost_evidence`."""
-    columns = [*subject.groups.values(), subject.overall]
-    decided = {name for name, one in subject.measures.items() if one.uses_threshold}
-    elsewhere = {*decided, *OF_COST}
-    spans = [
-        {
-            name: [rounded(end) for end in ends]
-            for name, ends in m.intervals.items()
-            if np.isfinite(ends).all() and name not in elsewhere
-        }
-        for m in columns
-    ]
-    given = [
-        {
-            name: finite_or_none(m[name])
-            for name in subject.shown
-            if subject.measures[name].is_derived and name not in decided
-        }
-        for m in columns
-    ]
-    thresholds = offered_thresholds(subject.tally, held, subject.threshold)
-    return {
-        "cost": _cost(subject),
-        "threshold": subject.threshold,
-        "tolerance": subject.feasibility.tolerance,
-        "intervals": spans,
-        "given": given,
-        "thresholds": thresholds,
-        "at": threshold_evidence(subject, thresholds, hidden),
-        "evidence": cost_evidence(subject),
-        "confidence": subject.confidence,
-        "groups": subject.verdict.findings.groups,
-        "floors": [subject.gap_floor(group) for group in subject.groups],
-        "decimals": figures_of(subject).decimals,
-        "reconcilable": is_offered(subject, "reconcile"),
-        "min_group": subject.question.min_group,
-        "min_label": MIN_LABEL,
-    }
-
-
-def _cost(subject: Audit) -> dict[str, Any]:
-    """The cost; numbers per group in the order of the groups."""
-    cost, groups = subject.cost, tuple(subject.groups)
-
-    def amount(value: Any) -> Any:
-        return [value[group] for group in groups] if isinstance(value, Mapping) else value
-
-    return {"kind": cost.kind, "fp": amount(cost.fp), "fn": amount(cost.fn), "text": str(cost)}
-
-
-def _embedded(tally: Tally, lines: list[Line]) -> dict[str, Any]:
-    return {one.label: compact(tally.groups, one.rule) for one in lines if one.rule is not None}
-
-
 @dataclass(frozen=True, repr=False)
 class ShownReport:
     """A report inside a notebook: the page in a frame of its own that can touch nothing else.
@@ -530,16 +310,13 @@ class ShownReport:
         return f"Report of {len(self.html) / 1e6:.1f} MB; shown in a notebook"
 
     def _repr_html_(self) -> str:
+        # In any encoding it must read the same: its scripts are hashed.
+        text = escape(self.html).encode("ascii", "xmlcharrefreplace").decode()
         return (
             '<iframe title="isocost report" sandbox="allow-scripts allow-downloads" '
             f'allow="clipboard-write" width="100%" height="{self.height}" style="border:0" '
-            f'srcdoc="{_ascii(self.html)}"></iframe>'
+            f'srcdoc="{text}"></iframe>'
         )
-
-
-def _ascii(html: str) -> str:
-    """A page as an attribute that reads the same in any encoding: its scripts are hashed."""
-    return escape(html).encode("ascii", "xmlcharrefreplace").decode()
 
 
 def show_report(
@@ -556,3 +333,421 @@ def show_report(
     """
     height = check_whole("height", height, 1, step="use height=900, the default")
     return ShownReport(report_html(audit, rules, **options), height)
+
+
+# Templates and scripts
+
+MODEL = ("numbers", "tally", "costs", "measures", "rules")
+"""The files of the model; each imports only those before it."""
+
+APP = (
+    "say", "repairs", "placing", "plane", "figures", "verdicts", "drawing", "tables", "copying",
+    "pictures", "controls", "main",
+)  # fmt: skip
+"""The files of the page's own script, after those of the model; each imports only from before."""
+
+_COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
+"""Comments that fill their lines: a fifth of the script, and of no use in the page."""
+
+
+def bundle(folder: str = "model", names: Iterable[str] = MODEL) -> str:
+    """The modules of a folder as one script, without import, export and comments.
+
+    Notes
+    -----
+    No name is used by two of the files, and imports stand on one line each; the tests see to it.
+
+    Examples
+    --------
+    >>> script = bundle()
+    >>> "function withhold(" in script, "export " in script
+    (True, False)
+    """
+    modules = (_COMMENT.sub("", page_file(folder, f"{name}.js")) for name in names)
+    return re.sub(r"^import .*;\n|^export ", "", "\n".join(modules), flags=re.MULTILINE)
+
+
+@cache
+def page_script() -> str:
+    """The model and the page's own script, as one module without imports."""
+    return inert(f"{bundle()}\n{bundle('app', APP)}")
+
+
+@cache
+def vega_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds, so it is made once."""
+    return inert(str(_vl_convert().javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+
+
+def _vl_convert() -> Any:
+    rule = "is needed to put the charts into the report"
+    return require_package("vl_convert", "vl-convert-python", rule, INSTALL)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that the words, style and scripts of a page come from."""
+    drawing = {"altair": altair(), "vl-convert-python": _vl_convert()}
+    return {"isocost": __version__, **{name: one.__version__ for name, one in drawing.items()}}
+
+
+def inert(script: str) -> str:
+    r"""A script whose texts cannot end the element that it stands in.
+
+    Examples
+    --------
+    >>> inert("a = '</script>'")
+    "a = '<\\/script>'"
+    """
+    return re.sub(r"<(/script|!--)", r"<\\\1", script, flags=re.IGNORECASE)
+
+
+def embedded_json(content: Any) -> str:
+    r"""JSON that is safe inside an HTML script element, whatever texts it holds.
+
+    Examples
+    --------
+    >>> embedded_json({"name": "</script>&"})
+    '{"name":"\\u003c/script\\u003e\\u0026"}'
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """A content security policy under which only these scripts run and nothing is fetched."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _environment() -> Any:
+    jinja2 = require_package("jinja2", "jinja2", "is needed to write the report", INSTALL)
+    return jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(page_file)
+    )
+
+
+def filled(template: str, allowed: Iterable[str], /, **values: Any) -> str:
+    """A template of the page with its values, under a policy that allows only these scripts."""
+    style = import_module("markupsafe").Markup(page_file("page.css"))
+    usual = {"version": __version__, "policy": policy(allowed), "style": style}
+    return str(_environment().get_template(template).render({**usual, **values}))
+
+
+# Verification
+
+EXACT = 1e-9
+"""Computers may add in another order: numbers count as equal up to this, relatively."""
+
+MOST_LISTED = 20
+
+FEW_WORDS = 8
+"""A cell with more words than this holds a sentence."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The differences between a report and the same report made again.
+
+    Attributes
+    ----------
+    changes : tuple of str
+        Places where the page differs, with both texts.
+    numbers : int
+        How many numbers were compared.
+    made_with : dict
+        The versions of the packages that made the page, by name.
+    wording_checked : bool
+        True if words, style and scripts were compared too: the page was made with the versions that
+        are installed here.
+    """
+
+    changes: tuple[str, ...]
+    numbers: int
+    made_with: dict[str, str]
+    wording_checked: bool
+
+    @property
+    def unchanged(self) -> bool:
+        """True if nothing that was checked was changed."""
+        return not self.changes
+
+    def lines(self) -> list[str]:
+        """The result in words."""
+        if self.changes:
+            places = "1 place is" if len(self.changes) == 1 else f"{len(self.changes):,} places are"
+            first = f"Changed: {places} not as isocost writes the page."
+        elif self.wording_checked:
+            first = (
+                f"Unchanged: {self.numbers:,} numbers and all words, style and scripts are as "
+                "isocost writes them."
+            )
+        else:
+            first = (
+                f"Numbers unchanged: {self.numbers:,} are as isocost computes them. The wording "
+                "was not checked."
+            )
+        listed = [f"  {change}" for change in self.changes[:MOST_LISTED]]
+        if len(self.changes) > MOST_LISTED:
+            listed.append(f"  and {len(self.changes) - MOST_LISTED:,} more")
+        if not self.wording_checked:
+            made, here = (
+                ", ".join(f"{name} {version}" for name, version in one.items())
+                for one in (self.made_with, versions())
+            )
+            listed.append(
+                f"The page was made with {made}, and checked with {here}. Other versions may "
+                "compute and word things differently, so words, style and scripts were not checked."
+            )
+        return [first, *listed]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def verify(path: str | Path) -> Verification:
+    """Make a report again, and list every number and word of it that was changed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A page that :func:`isocost.report` wrote.
+
+    Returns
+    -------
+    Verification
+        ``unchanged`` says whether all is as computed, ``changes`` where it is not, and
+        ``wording_checked`` whether words were compared.
+
+    Notes
+    -----
+    Embedded numbers are compared to a relative 1e-9, and everything else letter by letter: words,
+    markup, style and scripts.  A page that was made with another version of isocost, or of the
+    packages that draw its charts, may differ in these: only its embedded numbers, the cells of its
+    tables and the numbers in its sentences are compared.
+
+    Examples
+    --------
+    >>> import isocost as ic, tempfile
+    >>> from isocost.examples import compas
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = ic.report(ic.audit(compas(), "fpr", replicates=0), path=f"{folder}/report.html")
+    ...     before = ic.verify(page).unchanged
+    ...     _ = page.write_text(page.read_text().replace("0.447", "0.440"))
+    ...     before, ic.verify(page).unchanged
+    (True, False)
+    """
+    check_path(path)
+    text = read_text(path)
+    shown = _Page(text)
+    data = _embedded(shown)
+    try:
+        made_with = {str(name): str(one) for name, one in data["made"]["versions"].items()}
+        html = remade(data["tally"], data["made"])
+    except (IsocostError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        got = error.problems[0].got if isinstance(error, IsocostError) else repr(error)[:200]
+        raise _not_a_report(f"numbers that no page has: {got}") from error
+    again, exact = _Page(html), made_with == versions()
+    counter = _Counter(exact)
+    changes = [
+        *_different(data, json.loads(again.data), "data", counter),
+        *_different_texts(shown.blocks, again.blocks, counter),
+    ]
+    digest = f"sha256:{hashlib.sha256(shown.data.encode()).hexdigest()}"
+    if shown.digest != digest:
+        changes.append("meta isocost:data: not the digest of the embedded numbers")
+    if exact:
+        changes += [
+            f"{what}: not those of this version of isocost"
+            for what in ("styles", "scripts")
+            if getattr(shown, what) != getattr(again, what)
+        ]
+        # Around the numbers as they are embedded, every letter must be the same.
+        expected = html.replace(again.data, shown.data).replace(again.digest, digest)
+        if not changes and embedded_json(data) != shown.data:
+            changes.append("data: not written as isocost writes it")
+        elif not changes and text != expected:
+            letters = enumerate(zip_longest(text, expected))
+            start = next(i for i, (here, there) in letters if here != there)
+            line = text.count("\n", 0, start) + 1
+            here, there = (_short(one[start : start + 50]) for one in (text, expected))
+            changes.append(f"markup in line {line:,}: {here} instead of {there}")
+    return Verification(tuple(changes), counter.numbers, made_with, exact)
+
+
+def _not_a_report(got: str) -> FileError:
+    rule = "must be a report as isocost wrote it"
+    step = "name an .html file of isocost report or ic.report, of this version of isocost"
+    return FileError(Problem("report", rule, got, step))
+
+
+def _embedded(page: _Page) -> dict[str, Any]:
+    """The data of a page that can be made again."""
+    try:
+        data = json.loads(page.data)
+        kind = (data["tally"]["format"], data["tally"]["version"])
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise _not_a_report("a file without its numbers") from error
+    if kind != (FORMAT, VERSION) or "made" not in data:
+        raise _not_a_report(f"version {kind[1]} of the format {kind[0]}")
+    own = data["made"].get("own_measures", [])
+    functions = [one["name"] for one in own if "over" not in one]
+    if functions:
+        names = ", ".join(map(str, functions))
+        raise _not_a_report(f"measures that are functions, which it does not hold: {names}"[:200])
+    return dict(data)
+
+
+_BLOCKS = {
+    "td", "th", "p", "li", "dd", "dt", "h1", "h2", "h3", "summary", "span", "strong", "title"
+}  # fmt: skip
+
+_VOID = {"meta", "input", "br", "path", "circle", "img", "link"}
+
+
+class _Page(HTMLParser):
+    """The texts of a page, each with the table and the row that it stands in; data and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.data, self.digest = "", ""
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.blocks: list[tuple[str, str]] = []
+        self._table, self._row, self._column, self._section = "", "", 0, ""
+        self._open: list[tuple[str, str]] = []
+        self._said: list[str] = []
+        self.feed(text)
+        self._end_block()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "meta" and given.get("name") == "isocost:data":
+            self.digest = given.get("content") or ""
+        elif tag == "meta" and given.get("name"):
+            self.blocks.append((f"meta {given['name']}", given.get("content") or ""))
+        if tag in _BLOCKS:
+            self._end_block()
+        if tag == "table":
+            self._table = given.get("id") or self._section
+        elif tag == "tr":
+            self._row, self._column = "", -1
+        elif tag in ("td", "th"):
+            self._column += 1
+        if tag not in _VOID:
+            self._open.append((tag, given.get("id") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _BLOCKS:
+            self._end_block()
+        if tag == "table":
+            self._table = ""
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        tag, name = self._open[-1] if self._open else ("", "")
+        if tag == "script":
+            if name == "data":
+                self.data += data
+            else:
+                self.scripts.append(data)
+        elif tag == "style":
+            self.styles.append(data)
+        else:
+            self._said.append(data)
+
+    def _end_block(self) -> None:
+        said = re.sub(r"\s+", " ", "".join(self._said)).strip()
+        self._said = []
+        if not said:
+            return
+        tag = self._open[-1][0] if self._open else ""
+        if tag in ("h2", "h3"):
+            self._section = said
+        if self._table and self._column == 0 and not self._row:
+            self._row = said
+        cell = f"table {self._table}, {self._row}, column {self._column}" if self._table else ""
+        self.blocks.append((cell or f"text under {self._section or 'the headline'}", said))
+
+
+@dataclass
+class _Counter:
+    """Numbers compared so far; ``exact`` is true if words are compared too."""
+
+    exact: bool
+    numbers: int = 0
+
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def _different(shown: Any, again: Any, path: str, counter: _Counter) -> Iterator[str]:
+    """The places where embedded values differ; words and charts follow the version."""
+    if path in ("data.words", "data.charts") and not counter.exact:
+        return
+    if isinstance(shown, dict) and isinstance(again, dict):
+        for key in sorted({*shown, *again}):
+            if key not in shown or key not in again:
+                yield f"{path}.{key}: {'added' if key in shown else 'removed'}"
+            else:
+                yield from _different(shown[key], again[key], f"{path}.{key}", counter)
+    elif isinstance(shown, list) and isinstance(again, list):
+        if len(shown) != len(again):
+            yield f"{path}: {len(shown)} values instead of {len(again)}"
+        for i, (one, other) in enumerate(zip(shown, again, strict=False)):
+            yield from _different(one, other, f"{path}[{i}]", counter)
+    else:
+        counter.numbers += isinstance(again, int | float)
+        is_told = not counter.exact and _TOLD.search(path) and isinstance(shown, str)
+        is_told = is_told and isinstance(again, str)
+        if not (_same_numbers(shown, again) if is_told else _same(shown, again)):
+            yield f"{path}: {_short(shown)} instead of {_short(again)}"
+
+
+_TOLD = re.compile(r"\.(why|notes\[\d+\])$")
+"""Sentences among the numbers; other versions may word them differently."""
+
+
+def _same_numbers(shown: str, again: str) -> bool:
+    return _NUMBER.findall(shown) == _NUMBER.findall(again)
+
+
+def _same(shown: Any, again: Any) -> bool:
+    numbers = all(
+        isinstance(one, int | float) and not isinstance(one, bool) for one in (shown, again)
+    )
+    if numbers:
+        return math.isclose(shown, again, rel_tol=EXACT, abs_tol=1e-12)
+    return type(shown) is type(again) and bool(shown == again)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _different_texts(
+    shown: list[tuple[str, str]], again: list[tuple[str, str]], counter: _Counter
+) -> Iterator[str]:
+    """The places where texts differ; of another version, tables and numbers in sentences."""
+    counter.numbers += sum(len(_NUMBER.findall(text)) for _, text in again)
+    # A heading that was changed changes where what follows it stands, so only texts are matched.
+    texts, others = ([text for _, text in one] for one in (shown, again))
+    matcher = SequenceMatcher(None, texts, others, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        for i in range(max(b - a, d - c)):
+            here = shown[a + i] if a + i < b else ("", "")
+            there = again[c + i] if c + i < d else ("", "")
+            location = here[0] or there[0]
+            is_cell = location.startswith(("table", "meta")) and len(there[1].split()) <= FEW_WORDS
+            if counter.exact or is_cell or not _same_numbers(here[1], there[1]):
+                yield f"{location}: {_short(here[1])} instead of {_short(there[1])}"

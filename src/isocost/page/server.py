@@ -1,9 +1,13 @@
-"""A local page that makes the report of a file: who may open it, the open file, and its reports."""
+"""A local page that makes the report of a file: who may open it, the open file, and its reports.
+
+Two files can be put side by side: what each audit says, and which numbers changed between them.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import secrets
@@ -13,20 +17,21 @@ import socket
 import tempfile
 import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from functools import cache
-from importlib import resources
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from isocost.checks import check_threshold
+from isocost.costs import CostLike
 from isocost.engines.files import tally_files
 from isocost.engines.kinds import FileReading, kind_of, sheet_names
 from isocost.engines.look import FileLook, preview
 from isocost.errors import (
     UNSET,
+    DataError,
     FileError,
     IsocostError,
     Language,
@@ -36,12 +41,27 @@ from isocost.errors import (
     speaking,
 )
 from isocost.grid import Grid, scale_named
-from isocost.page.beside import beside_html, compared
-from isocost.page.payload import Origin
-from isocost.page.report import report_html
-from isocost.question import DEFAULT
+from isocost.groups import Group, shown_names
+from isocost.judging.audit import Audit, audit
+from isocost.measures.feasibility import compared_groups
+from isocost.measures.intervals import Interval, difference
+from isocost.page.payload import Origin, page_file
+from isocost.page.report import filled, report_html
+from isocost.page.view import cost_words, row_titles, spoken_names
+from isocost.question import DEFAULT, MOST_REPLICATES
 from isocost.tallies import Tally
-from isocost.verdict.sentences import Vocabulary
+from isocost.verdict.sentences import (
+    NEUTRAL,
+    SENTENCES,
+    Figures,
+    Name,
+    Sentence,
+    Vocabulary,
+    fill,
+    joined,
+    number,
+)
+from isocost.verdict.wording import figures_of, statement
 
 if TYPE_CHECKING:
     import asyncio
@@ -76,8 +96,7 @@ CLOSING = Problem("report", "needs a running server", "one that is closing", "st
 @cache
 def labels() -> dict[str, str]:
     """The labels of the page's controls, by their ids."""
-    html = resources.files("isocost.page").joinpath("web", "serve.html").read_text("utf-8")
-    pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', html)
+    pairs = re.findall(r'<label for="([\w-]+)">([^<(]+)', page_file("serve.html"))
     return {id: text.strip() for id, text in pairs}
 
 
@@ -170,26 +189,25 @@ class ReportRequest:
         group = values.get("group")
         if not (isinstance(group, list) and group and all(isinstance(g, str) for g in group)):
             raise _invalid("group", "a list of columns", group)
-        numbers = {name: _number(name, values[name]) for name in ("threshold", "tolerance")}
-        count = int(_number("min_count", values["min_count"]))
-        flags = ("handed_over", "drop_missing")
+        numbers, flags = ("threshold", "tolerance", "min_count"), ("handed_over", "drop_missing")
+        for name in numbers:
+            value = values[name]
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not abs(value) < 1e9:
+                raise _invalid(name, "a number", value)
         for name in flags:
             if not isinstance(values[name], bool):
                 raise _invalid(name, "true or false", values[name])
-        chosen = {name: values.get(name) for name in (*texts, *flags)}
-        return cls(**chosen, group=tuple(dict.fromkeys(group)), **numbers, min_count=count)  # type: ignore[arg-type]
+        chosen: dict[str, Any] = {name: values.get(name) for name in (*texts, *flags)}
+        for name in numbers:
+            chosen[name] = (int if name == "min_count" else float)(values[name])
+        return cls(**chosen, group=tuple(dict.fromkeys(group)))
 
     @property
     def columns(self) -> dict[str, Any]:
         """The columns by role."""
         names = {"score": self.score, "label": self.label, "weight": self.weight}
         return {**names, "group": list(self.group)}
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
-        raise _invalid(name, "a number", value)
-    return float(value)
 
 
 def _invalid(name: str, rule: str, value: object) -> UsageError:
@@ -200,12 +218,7 @@ def _invalid(name: str, rule: str, value: object) -> UsageError:
 class Upload:
     """An uploaded file: its content, and a path where DuckDB can read it.
 
-    Parameters
-    ----------
-    name : str
-        Its name; only the ending matters.
-    folder : callable
-        Returns the private folder, where one is needed.
+    Only the ending of its name matters; ``folder`` returns the private folder, if one is needed.
     """
 
     def __init__(self, name: str, folder: Callable[[], Path]) -> None:
@@ -302,13 +315,7 @@ class MadeReport:
 
 
 class Session:
-    """At most one open file, and the last reports.
-
-    Parameters
-    ----------
-    max_size : int
-        The largest file that may be uploaded, in bytes.
-    """
+    """At most one open file, uploaded up to a size in bytes, and the last reports."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
         self.max_size = max_size
@@ -395,7 +402,17 @@ class Session:
                         scale=scale_named(request.scale),
                         reading=FileReading(request.decimal, request.encoding, request.sheet),
                     )
-                    page = _page(tally, file, request, earlier)
+                    sent = vars(request)
+                    asked = {n: sent[n] for n in ("cost", "threshold", "tolerance", "min_count")}
+                    words = {n: sent[n] for n in ("people", "outcome", "positive_means")}
+                    if earlier is None:
+                        origin = Origin((file.name,)).with_files(file.path)
+                        page = report_html(tally, title=file.name, origin=origin, **asked, **words)
+                    else:
+                        both = (earlier.name, file.name)
+                        known = {name: word for name, word in words.items() if word is not None}
+                        comparison = compared(earlier.tally, tally, **asked)
+                        page = beside_html(comparison, both, Vocabulary(**known))
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
             self._close_file()
@@ -427,18 +444,6 @@ class Session:
                 "reading": looked.reading,
             }
         return {"max_size": self.max_size, "file": shown}
-
-
-def _page(tally: Tally, file: OpenFile, request: ReportRequest, earlier: MadeReport | None) -> str:
-    """The report as ``isocost report`` makes it, or the page of two files."""
-    asked = {n: getattr(request, n) for n in ("cost", "threshold", "tolerance", "min_count")}
-    words = {name: getattr(request, name) for name in ("people", "outcome", "positive_means")}
-    if earlier is None:
-        origin = Origin((file.name,)).with_files(file.path)
-        return report_html(tally, title=file.name, origin=origin, **asked, **words)
-    comparison = compared(earlier.tally, tally, **asked)
-    vocabulary = Vocabulary(**{name: word for name, word in words.items() if word is not None})
-    return beside_html(comparison, (earlier.name, file.name), vocabulary)
 
 
 def with_controls(step: str) -> str:
@@ -777,7 +782,9 @@ def _listening(port: int) -> socket.socket:
 def application(session: Session, port: int, keys: Keys) -> HostGuard:
     """The pages and what they request, behind the guard."""
     from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
+    from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Mount, Route
 
     @asynccontextmanager
@@ -787,73 +794,41 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
         # Here, because a signal that ends the process may leave no other chance.
         session.close()
 
-    answers = Answers(session)
-    routes = [
-        Route("/", _file("serve.html", "text/html")),
-        Route("/page.css", _file("page.css", "text/css")),
-        Route("/serve.css", _file("serve.css", "text/css")),
-        Route("/serve.js", _file("serve.js", "text/javascript")),
-        Route("/data", answers.state),
-        Route("/data", answers.upload, methods=["POST"]),
-        Route("/look", answers.look, methods=["POST"]),
-        Route("/report", answers.make_report, methods=["POST"]),
-        Route("/report/{key:str}.html", answers.show_report),
-    ]
-    failures = {IsocostError: answers.failure, Exception: answers.failure}
-    app = Starlette(
-        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
-        lifespan=lifespan,
-        exception_handlers={**failures, ClientDisconnect: _disconnected},
-    )
-    return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
+    def reading(request: Request) -> FileReading:
+        asked = request.query_params.get
+        return FileReading(asked("decimal"), asked("encoding"), asked("sheet"))
 
-
-class Answers:
-    """The answers to what the page requests; each method handles one kind of request."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    async def state(self, request: Request) -> Response:
-        """Answer with the open file."""
+    async def state(request: Request) -> Response:
         del request
-        return _json(self.session.state())
+        return JSONResponse(session.state())
 
-    async def upload(self, request: Request) -> Response:
-        """Open a file that is sent."""
-        from starlette.concurrency import run_in_threadpool
-
+    async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        reading = _reading(request)
-        sent = Upload(name, self.session.folder)
+        sent = Upload(name, session.folder)
         try:
-            await _receive(request, sent, self.session.max_size)
-            await run_in_threadpool(self.session.open, sent.path, name, sent, reading)
+            await _receive(request, sent, session.max_size)
+            await run_in_threadpool(session.open, sent.path, name, sent, reading(request))
         except BaseException:
             sent.close()
             raise
-        return _json(self.session.state())
+        return JSONResponse(session.state())
 
-    async def look(self, request: Request) -> Response:
-        """Look at the open file again, read in another way."""
-        from starlette.concurrency import run_in_threadpool
+    async def look(request: Request) -> Response:
+        await run_in_threadpool(session.look_again, reading(request))
+        return JSONResponse(session.state())
 
-        await run_in_threadpool(self.session.look_again, _reading(request))
-        return _json(self.session.state())
+    async def make_report(request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_REQUEST:
+                step = "send the form of the page"
+                raise TooLargeError(Problem("request", "must be small", "100 kB or more", step))
+        key = await run_in_threadpool(session.report, ReportRequest.read(body))
+        return JSONResponse({"report": f"report/{key}.html"})
 
-    async def make_report(self, request: Request) -> Response:
-        """Make a report, and answer with its address."""
-        from starlette.concurrency import run_in_threadpool
-
-        wanted = ReportRequest.read(await _body(request))
-        key = await run_in_threadpool(self.session.report, wanted)
-        return _json({"report": f"report/{key}.html"})
-
-    async def show_report(self, request: Request) -> Response:
-        """A report that was made, to show or to download."""
-        from starlette.responses import HTMLResponse
-
-        made = self.session.reports.get(request.path_params["key"])
+    async def show_report(request: Request) -> Response:
+        made = session.reports.get(request.path_params["key"])
         if made is None:
             raise FileError(GONE)
         headers = {"Content-Security-Policy": REPORT_POLICY}
@@ -861,9 +836,12 @@ class Answers:
             headers["Content-Disposition"] = 'attachment; filename="report.html"'
         return HTMLResponse(made.page, headers=headers)
 
-    async def failure(self, request: Request, error: Exception) -> Response:
+    async def failure(request: Request, error: Exception) -> Response:
         """An error in four parts, as the page shows it; one about the sheet names the sheets."""
         del request
+        if isinstance(error, ClientDisconnect):
+            # Nobody receives it: the client has disconnected, or was too slow.
+            return Response(status_code=400)
         if isinstance(error, IsocostError):
             problems, code = error.problems, 413 if isinstance(error, TooLargeError) else 422
         else:
@@ -874,48 +852,51 @@ class Answers:
             {
                 **vars(problem),
                 "controls": controls_of(problem),
-                **({"choices": self.session.sheets} if problem.name == "sheet" else {}),
+                **({"choices": session.sheets} if problem.name == "sheet" else {}),
             }
             for problem in problems
         ]
-        return _json({"problems": told}, code)
+        return JSONResponse({"problems": told}, code)
 
+    def file(name: str, kind: str) -> Callable[[Request], Response]:
+        return lambda _: Response(page_file(name), media_type=kind)
 
-def _json(content: dict[str, Any], code: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(content, code)
-
-
-def _reading(request: Request) -> FileReading:
-    """The way in which the page asks for a file to be read."""
-    asked = request.query_params.get
-    return FileReading(asked("decimal"), asked("encoding"), asked("sheet"))
-
-
-def _file(name: str, kind: str) -> Callable[[Request], Response]:
-    """A response with one of the files that come with isocost."""
-    text = (resources.files("isocost.page") / "web" / name).read_text(encoding="utf-8")
-
-    def answer(request: Request) -> Response:
-        from starlette.responses import Response
-
-        del request
-        return Response(text, media_type=kind)
-
-    return answer
+    kinds = {"": "text/html", "page.css": "text/css", "serve.css": "text/css"}
+    kinds |= {"serve.js": "text/javascript"}
+    routes = [
+        *(Route(f"/{name}", file(name or "serve.html", kind)) for name, kind in kinds.items()),
+        Route("/data", state),
+        Route("/data", upload, methods=["POST"]),
+        Route("/look", look, methods=["POST"]),
+        Route("/report", make_report, methods=["POST"]),
+        Route("/report/{key:str}.html", show_report),
+    ]
+    app = Starlette(
+        routes=[Route(f"{OPEN}{{code}}", keys.exchange), Mount(f"/{keys.path}", routes=routes)],
+        lifespan=lifespan,
+        exception_handlers=dict.fromkeys((IsocostError, ClientDisconnect, Exception), failure),
+    )
+    return HostGuard(app, [f"{host}:{port}" for host in (LOOPBACK, "localhost")], keys)
 
 
 async def _receive(request: Request, sent: Upload, limit: int) -> None:
     """Write the body to a file as it arrives, up to the limit."""
+
+    def check(size: int) -> None:
+        if size > limit:
+            step = (
+                "start isocost serve with a larger --max-size, or name the file when starting it: "
+                "isocost serve FILE reads files of any size"
+            )
+            rule = f"must be at most {limit / 1e6:,.6g} MB here"
+            raise TooLargeError(Problem("file", rule, f"{size / 1e6:,.6g} MB or more", step))
+
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limit:
-        raise _too_large(int(announced), limit)
+    check(int(announced) if announced.isdigit() else 0)
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > limit:
-            raise _too_large(size, limit)
+        check(size)
         sent.file.write(chunk)
     sent.finish()
     if size == 0:
@@ -923,28 +904,196 @@ async def _receive(request: Request, sent: Upload, limit: int) -> None:
         raise FileError(Problem("file", "must contain data", "0 bytes", step))
 
 
-def _too_large(size: int, limit: int) -> TooLargeError:
-    rule, got = f"must be at most {limit / 1e6:,.6g} MB here", f"{size / 1e6:,.6g} MB or more"
-    step = (
-        "start isocost serve with a larger --max-size, or name the file when starting it: "
-        "isocost serve FILE reads files of any size"
+# Two files side by side
+
+ERROR = 0.05
+"""The chance that any interval in one table of changes misses."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number of a group, of all or of their largest difference, in two files.
+
+    ``spans`` are intervals of the two numbers, each alone; ``interval`` is that of the change, for
+    all changes of one measure at once.
+    """
+
+    name: str
+    before: float
+    after: float
+    spans: tuple[Interval | None, Interval | None] = (None, None)
+    interval: Interval | None = None
+    is_group: bool = False
+
+    @property
+    def change(self) -> float:
+        """By how much the number rose."""
+        return self.after - self.before
+
+    @property
+    def is_established(self) -> bool:
+        """True if the interval leaves out zero."""
+        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+
+
+@dataclass(frozen=True)
+class TwoAudits:
+    """The audits of the groups that two tallies of different people can compare.
+
+    ``audits`` have intervals for each number alone, ``strict`` so wide ones that those of the
+    changes of one measure hold all at once.  Counts below ``min_count`` are not to be read off.
+    """
+
+    audits: tuple[Audit, Audit]
+    strict: tuple[Audit, Audit]
+    left_out: list[Group]
+    min_count: int = 0
+
+    def changes(self, key: str) -> list[Change]:
+        """The changes of a number: for each group, for all people, and between groups.
+
+        The interval of a change is that of a difference of two groups: MOVER, from the intervals
+        of both at the level 1 - 0.05 / m for m changes (Bonferroni).
+        """
+
+        def change(name: str, of: Callable[[Audit], Any], is_group: bool = False) -> Change:
+            """The change of a number, of which ``of`` gives the value and the interval."""
+            every = (*self.audits, *self.strict)
+            (a, of_a), (b, of_b), (_, wide_a), (_, wide_b) = map(of, every)
+            interval = difference(b, wide_b, a, wide_a) if wide_a and wide_b else None
+            return Change(name, a, b, (of_a, of_b), interval, is_group)
+
+        def own(one: Audit, group: Group | None = None) -> tuple[float, Interval | None]:
+            record = one.overall if group is None else one.groups[group]
+            return record.values.get(key, math.nan), record.intervals.get(key)
+
+        def spread(one: Audit) -> tuple[float, Interval | None]:
+            if key not in one.disparities or one.intervals is None:
+                return math.nan, None
+            return one.disparities[key].difference, one.intervals.disparities.get(key)
+
+        names = shown_names(self.audits[0].groups)
+        lines = [change(name, partial(own, group=g), is_group=True) for g, name in names.items()]
+        # If a count is hidden, the totals would reveal it.
+        if not self.min_count:
+            lines += [change("All", own), change("Highest minus lowest", spread)]
+        return [line for line in lines if math.isfinite(line.change)]
+
+
+def compared(
+    first: Tally,
+    second: Tally,
+    *,
+    cost: CostLike = DEFAULT.cost,
+    threshold: float = DEFAULT.threshold,
+    tolerance: float = DEFAULT.tolerance,
+    min_count: int = 0,
+) -> TwoAudits:
+    """Compare two tallies of different people, such as those of two periods.
+
+    Examples
+    --------
+    >>> from isocost.examples import compas
+    >>> [line.change for line in compared(compas(), compas(), cost="fpr").changes("cost")]
+    [0.0, 0.0, 0.0, 0.0]
+    """
+    least = max(DEFAULT.min_group, min_count)
+    enough = [compared_groups(tally, least) for tally in (first, second)]
+    groups = [group for group in enough[0] if group in enough[1]]
+    if len(groups) < 2:
+        got = f"{len(groups)}: {list(first.groups)} and {list(second.groups)}"[:200]
+        step = "choose files whose groups have the same names"
+        raise DataError(Problem("both files", "must share at least two groups", got, step))
+    tallies = [tally.select(groups) for tally in (first, second)]
+
+    def audits(confidence: float, replicates: int) -> tuple[Audit, Audit]:
+        settings: dict[str, Any] = {"tolerance": tolerance, "warn": False}
+        a, b = (
+            audit(tally, cost, threshold, confidence, replicates, **settings) for tally in tallies
+        )
+        return a, b
+
+    lines = len(groups) + 2
+    left_out = [g for g in dict.fromkeys([*first.groups, *second.groups]) if g not in groups]
+    # As many draws as intervals at this level need.
+    draws = max(2000, math.ceil(10.0 * lines / ERROR) + 1)
+    strict = audits(1.0 - ERROR / lines, draws if draws <= MOST_REPLICATES else 0)
+    return TwoAudits(audits(1.0 - ERROR, 2000), strict, left_out, min_count)
+
+
+def beside_html(
+    comparison: TwoAudits, names: Sequence[str], vocabulary: Vocabulary = NEUTRAL
+) -> str:
+    """A page with both audits side by side, and every number that changed."""
+    audits = comparison.audits
+    figures = max(map(figures_of, audits), key=lambda one: one.decimals)
+    sides = [
+        {
+            "name": name,
+            "rows": f"{one.tally.n:,.15g}",
+            "said": statement(one, spoken_names(one.groups), vocabulary=vocabulary).headline,
+        }
+        for name, one in zip(names, audits, strict=True)
+    ]
+    return filled(
+        "beside.html",
+        (),
+        sides=sides,
+        headline=_headline(comparison, figures),
+        axis=cost_words(audits[0], vocabulary)["axis"],
+        tables=list(_tables(comparison, figures.decimals + 2)),
+        left_out=[name.text for name in spoken_names(comparison.left_out).values()],
     )
-    return TooLargeError(Problem("file", rule, got, step))
 
 
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_REQUEST:
-            step = "send the form of the page"
-            raise TooLargeError(Problem("request", "must be small", "100 kB or more", step))
-    return body
+def _headline(comparison: TwoAudits, figures: Figures) -> Sentence:
+    lines = [line for line in comparison.changes("cost") if line.is_established]
+    told = [
+        fill(
+            SENTENCES["beside_rose" if line.change > 0 else "beside_fell"],
+            group=Name(line.name),
+            by=figures.difference(abs(line.change)),
+            low=figures.bare(min(map(abs, line.interval or ()))),
+            high=figures.bare(max(map(abs, line.interval or ()))),
+        )
+        for line in lines
+        if line.is_group
+    ]
+    if not told:
+        return fill(SENTENCES["beside_same"])
+    return fill(SENTENCES["beside_changed"], changes=joined(told))
 
 
-async def _disconnected(request: Request, error: Exception) -> Response:
-    """A response that nobody receives: the client has disconnected, or was too slow."""
-    from starlette.responses import Response
+def _tables(comparison: TwoAudits, decimals: int) -> list[Mapping[str, Any]]:
+    """A table for each measure: the cost first, and open where a change is established."""
+    first = comparison.audits[0]
+    titles = {key: title for key, title in row_titles(first).items() if key != "n"}
+    tables: list[Mapping[str, Any]] = []
+    for key in ["cost", *(key for key in titles if key != "cost")]:
+        hides = key in first.measures and first.measures[key].uses_threshold
+        if hides and comparison.min_count:
+            continue
+        lines = comparison.changes(key)
+        rows = [
+            {
+                "name": line.name,
+                "cells": [
+                    _cell(line.before, line.spans[0], decimals),
+                    _cell(line.after, line.spans[1], decimals),
+                    _cell(line.change, line.interval, decimals, "+"),
+                ],
+                "is_established": line.is_established,
+            }
+            for line in lines
+        ]
+        count = sum(line.is_established for line in lines)
+        label, hint = titles[key]
+        tables.append({"label": label, "hint": hint, "rows": rows, "count": count, "key": key})
+    return tables
 
-    del request, error
-    return Response(status_code=400)
+
+def _cell(value: float, span: Interval | None, decimals: int, sign: str = "") -> tuple[str, str]:
+    def text(one: float) -> str:
+        return f"{sign if one > 0 else ''}{number(one, decimals)}"
+
+    return text(value), f"{text(span[0])} to {text(span[1])}" if span else ""

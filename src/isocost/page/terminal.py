@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,7 @@ def _safe(text: str, ascii: bool) -> str:
     return text.encode("ascii", "backslashreplace").decode() if ascii else text
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """The part of the plane that is drawn."""
 
     left: float
@@ -69,16 +68,9 @@ class Window:
 
 
 class Canvas:
-    """Lines and marks in a window, drawn into a grid of characters.
+    """Lines and marks in a window, drawn into a grid of characters, without axes.
 
-    Parameters
-    ----------
-    window : Window
-        What part of the plane to draw.
-    width, height : int
-        Characters of the picture itself, without axes.
-    ascii : bool
-        Draw with characters that every terminal has.
+    With ``ascii``, only with characters that every terminal has.
     """
 
     def __init__(self, window: Window, width: int, height: int, ascii: bool = False) -> None:
@@ -118,14 +110,6 @@ class Canvas:
         if 0 <= cell[0] < self.height and 0 <= cell[1] < self.width:
             self._marks[cell] = ("*", "bold") if cell in self._marks else (letter, style)
 
-    def _cell(self, row: int, column: int) -> tuple[str, str]:
-        if (row, column) in self._marks:
-            return self._marks[row, column]
-        if not self._dots[row, column]:
-            return " ", ""
-        letter, style = self._pens[row, column]
-        return (letter if self.ascii else chr(_BRAILLE + int(self._dots[row, column]))), style
-
     def drawn(self, across: str, upwards: str) -> Text:
         """The picture with its axes and their titles."""
         side, corner, floor = ("|", "+", "-") if self.ascii else ("│", "└", "─")
@@ -134,8 +118,11 @@ class Canvas:
         for row in range(self.height):
             label = f"{w.top:.2f}" if row == 0 else blank
             text.append(f"{label}{side}", "dim")
-            for column in range(self.width):
-                text.append(*self._cell(row, column))
+            for cell in ((row, column) for column in range(self.width)):
+                letter, style = self._marks.get(cell) or self._pens.get(cell, (" ", ""))
+                if cell in self._pens and cell not in self._marks and not self.ascii:
+                    letter = chr(_BRAILLE + int(self._dots[cell]))
+                text.append(letter, style)
             text.append("\n")
         low, high = f"{w.left:.2f}", f"{w.right:.2f}"
         text.append(f"{w.bottom:.2f}{corner}{floor * self.width}\n", "dim")
@@ -157,8 +144,7 @@ WORDS = 64
 """The width from which a bar has a verdict in words at its end."""
 
 
-@dataclass(frozen=True)
-class _Pen:
+class _Pen(NamedTuple):
     """The characters of one kind of terminal."""
 
     points: str
@@ -175,7 +161,7 @@ _FINE = _Pen("●▲■◆★", "○△□◇☆", "×", "█", "▒", "┄", "�
 
 _ASCII = _Pen("ABCDE", "abcde", "x", "#", "=", ".", "]", "|")
 
-CHARACTERS = "".join(vars(_FINE).values()) + "⣿│└─╌…"
+CHARACTERS = "".join(_FINE) + "⣿│└─╌…"
 """The characters that an encoding must have for the fine drawing."""
 
 
@@ -206,7 +192,13 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
     for end, style in zip(limits, COLOURS, strict=False):
         canvas.line((0.0, 0.0), end, style)
     if level:
-        canvas.line(*_level(*level, window), "bold", dashed=True)
+        # Two points of a c_fp + b c_fn = goal, at the edges that the line crosses widest apart.
+        a, b, goal = level
+        if a > b:
+            ends = [((goal - b * y) / a, y) for y in (window.bottom, window.top)]
+        else:
+            ends = [(x, (goal - a * x) / b) for x in (window.left, window.right)]
+        canvas.line(ends[0], ends[1], "bold", dashed=True)
     for index, group in enumerate(audit.groups):
         canvas.mark(points[index], pen.points[index], f"bold {COLOURS[index]}")
         canvas.mark(limits[index], pen.limits[index], COLOURS[index])
@@ -229,17 +221,6 @@ def _geometry(audit: Audit) -> tuple[Floats, Floats, Floats, tuple[float, float,
     wanted = _goal(audit) / (a * mu + b * (1.0 - mu))[:, None] * limits
     shared = np.ptp(a) == 0 and np.ptp(b) == 0
     return points, limits, wanted, (float(a[0]), float(b[0]), _goal(audit)) if shared else None
-
-
-def _level(
-    a: float, b: float, goal: float, window: Window
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Two points of a c_fp + b c_fn = goal, at the window's edges that it crosses widest apart."""
-    if a > b:
-        ends = [((goal - b * y) / a, y) for y in (window.bottom, window.top)]
-    else:
-        ends = [(x, (goal - a * x) / b) for x in (window.left, window.right)]
-    return ends[0], ends[1]
 
 
 def _goal(audit: Audit) -> float:
@@ -293,7 +274,11 @@ def bars_text(audit: Audit, width: int = 80, ascii: bool = False) -> Text:
     """
     pen = _ASCII if ascii else _FINE
     names = names_of(audit.groups)
-    shown, left_out = _shown(audit)
+    shown = list(audit.groups)
+    left_out = max(0, len(shown) - MOST_BARS)
+    if left_out:
+        shown.sort(key=lambda group: -audit.groups[group].cost)
+        shown[MOST_BARS // 2 : -MOST_BARS // 2] = []
     wide = min(max(cell_len(_safe(names[g], ascii)) for g in shown), width // 3)
     words = {g: _verdict(audit, g) for g in shown} if width >= WORDS else dict.fromkeys(shown, "")
     tail = max(map(len, words.values()))
@@ -310,17 +295,12 @@ def bars_text(audit: Audit, width: int = 80, ascii: bool = False) -> Text:
         text.append(f" {words[group]}")
         text.rstrip()
         text.append("\n")
-    return text.append(_bar_legend(audit, pen, width, ascii))
-
-
-def _shown(audit: Audit) -> tuple[list[Group], int]:
-    """The groups that get a bar, and how many do not."""
-    groups = list(audit.groups)
-    if len(groups) <= MOST_BARS:
-        return groups, 0
-    groups.sort(key=lambda group: -audit.groups[group].cost)
-    half = MOST_BARS // 2
-    return groups[:half] + groups[-half:], len(groups) - MOST_BARS
+    level = audit.confidence
+    interval = f"  {pen.interval} {level:.4g} interval" if level else ""
+    first = f"{pen.full} cost{interval}  {pen.room}{pen.limit} how far it can rise"
+    second = f"{pen.goal} {_goal_name(audit, names)}"
+    lines = [fitted(line, width, ascii).rstrip() for line in (first, second)]
+    return text.append("\n".join(lines) + "\n", "dim")
 
 
 def _verdict(audit: Audit, group: Group) -> str:
@@ -350,12 +330,3 @@ def _bar(audit: Audit, group: Group, scale: float, room: int, pen: _Pen, style: 
     cells[limit] = (pen.limit, style)
     cells[column(_goal(audit))] = (pen.goal, "bold")
     return Text.assemble(*cells)
-
-
-def _bar_legend(audit: Audit, pen: _Pen, width: int, ascii: bool) -> Text:
-    level = audit.confidence
-    interval = f"  {pen.interval} {level:.4g} interval" if level else ""
-    first = f"{pen.full} cost{interval}  {pen.room}{pen.limit} how far it can rise"
-    second = f"{pen.goal} {_goal_name(audit, names_of(audit.groups))}"
-    lines = [fitted(line, width, ascii).rstrip() for line in (first, second)]
-    return Text("\n".join(lines) + "\n", "dim")

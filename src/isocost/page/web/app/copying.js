@@ -1,6 +1,6 @@
 /** @file What can be copied: the rule, and the command line that does what the page shows; and saved: the pictures. */
 
-import { commandLine } from "../model/command.js";
+import { commandLine } from "../model/rules.js";
 import { byId, fill, make, plainText } from "./say.js";
 
 /** Whether the page is read on Windows, where commands are quoted in another way. */

@@ -1,31 +1,99 @@
-/** @file The data of the pictures: plain lists of marks, computed from the results. */
+/** @file The pictures: what each draws at the present settings, tells in words, and saves as numbers. */
 
-import { figuresFor, isMany } from "./say.js";
-import { ON_MARK, crowdOf, lengthOf, placed, seatsAround } from "./placing.js";
+import { figuresFor, fill, isAimed, isMany, NARROW, plainText, short } from "./say.js";
+import { crowdOf, lengthOf, namesFor, placed } from "./placing.js";
+import { planeFigure } from "./plane.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
 
-/** Names in pictures have little room, and less in narrow ones.
- * @param {string} name @param {number} [width] of the picture, in pixels */
-export function short(name, width = Infinity) {
-  const [letters, longest] = [[...name], width < NARROW ? 17 : 26];
-  return letters.length > longest ? `${letters.slice(0, longest - 1).join("")}…` : name;
+/** A picture: its parts, each with the data, limits and size of a chart, and what it draws in words and numbers.  A
+ * part has a title, and is the chart of `costs`, if there are several; `isPartial` if groups are missing.
+ * @typedef {{parts: {data: Datasets, signals: Record<string, number>, size: any, title?: string}[], told: string,
+ *   rows: (string | number)[][], isPartial?: boolean}} Picture */
+
+/** The pictures by the name of their chart, from the results, the look of the page, and a width in pixels.
+ * @type {Record<string, (results: any, look: any, width: number) => Picture>} */
+export const FIGURES = {
+  costs: (results, look, width) => {
+    const { f, chosen } = results;
+    const { plain } = figuresFor(results);
+    const told = toldOf(results, (i) => `cost ${plain(f.costs[i])}, at most ${plain(f.trivial_costs[i])} if calibrated`);
+    const goal = isAimed(chosen) ? ` To match: ${plain(f.goal)}.` : "";
+    return {
+      parts: [costsFigure(results, look, width)],
+      told: `Costs of errors. ${told.join("; ")}.${goal}${afterTold(results, (one) => `cost ${plain(one.cost)}`)}`,
+      rows: tableOf(results, {
+        cost: (i) => f.costs[i], highest_possible_cost: (i) => f.trivial_costs[i], cost_after_repair: (i) => chosen?.after?.[i].cost ?? Number.NaN,
+      }),
+    };
+  },
+
+  plane: (results, look, width) => {
+    const { m } = results;
+    const { plain } = figuresFor(results);
+    const rates = (/** @type {any} */ one) => `false alarms ${plain(one.generalized_fpr)}, misses ${plain(one.generalized_fnr)}`;
+    const told = toldOf(results, (i) => `${rates(m[i])}; its line ends at ${plain(m[i].base_rate)}, ${plain(1 - m[i].base_rate)}`);
+    return {
+      parts: isMany(results) ? ratesFigures(results, look, width) : [framed(planeFigure, results, look, width, 440)],
+      told: `The plane of both rates. ${told.join(". ")}.${afterTold(results, rates)}`,
+      rows: tableOf(results, keyed(m, ["generalized_fpr", "generalized_fnr", "base_rate"])),
+    };
+  },
+
+  values: (results, look, width) => {
+    const { m, sides, shown } = results;
+    const { plain } = figuresFor(results);
+    const told = toldOf(results, (i) =>
+      `positive among the selected ${plain(m[i].ppv)}, scores predict ${plain(sides[i].selected)}; ` +
+      `among the passed over ${plain(m[i].false_omission_rate)}, scores predict ${plain(sides[i].passed)}`);
+    const parts = isMany(results) ? valuesFigures(results, look, width) : [framed(valuesFigure, results, look, width, 420)];
+    const drawn = parts[0]?.data["groups"] ?? parts[0]?.data["points"] ?? [];
+    return {
+      parts,
+      told: `${told.join(". ")}.`,
+      rows: tableOf(results, {
+        ppv: (i) => m[i].ppv, predicted_ppv: (i) => sides[i].selected,
+        false_omission_rate: (i) => m[i].false_omission_rate, predicted_false_omission_rate: (i) => sides[i].passed,
+      }),
+      isPartial: drawn.length < shown.length,
+    };
+  },
+};
+
+/** What is told of each group.
+ * @param {any} results @param {(index: number) => string} tell @returns {string[]} */
+function toldOf({ spoken }, tell) {
+  return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);
 }
 
-/** The group that is furthest from where it would have to be.
- * @param {any} f */
-export function blockedOf(f) {
-  /** @param {number} i */
-  const ceiling = (i) => Math.max(f.costs[i], f.trivial_costs[i]);
-  const others = f.costs.map((/** @type {number} */ _, /** @type {number} */ i) => i);
-  const candidates = f.unreachable.length ? f.unreachable : others.filter((/** @type {number} */ i) => i !== f.target);
-  return candidates.reduce((/** @type {number} */ a, /** @type {number} */ b) => (ceiling(b) < ceiling(a) ? b : a));
+/** Where the chosen repair takes the groups; nothing if there is none.
+ * @param {any} results @param {(one: any) => string} tell */
+function afterTold(results, tell) {
+  const { chosen, words } = results;
+  if (!chosen?.after) return "";
+  const after = toldOf(results, (i) => tell(chosen.after[i])).join("; ");
+  return ` ${plainText(fill(words.after_told, { repair: { name: chosen.label }, after }))}`;
 }
 
-/** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.
- * @param {any} chosen */
-export function isAimed(chosen) {
-  return !chosen || chosen.goal === "cost";
+/** Numbers of the groups, a row for each under a header.
+ * @param {any} results @param {Record<string, (i: number) => number>} columns @returns {(string | number)[][]} */
+function tableOf({ names }, columns) {
+  const rows = names.map((/** @type {string} */ name, /** @type {number} */ i) => [name, ...Object.values(columns).map((of) => of(i))]);
+  return [["group", ...Object.keys(columns)], ...rows];
+}
+
+/** @param {any[]} m @param {string[]} names @returns {Record<string, (i: number) => number>} */
+function keyed(m, names) {
+  return Object.fromEntries(names.map((name) => [name, (/** @type {number} */ i) => m[i][name]]));
+}
+
+/** A figure within its axes.
+ * @param {(results: any, look: any, size: any) => {data: Datasets, signals: Record<string, number>}} figure
+ * @param {any} results @param {any} look @param {number} width of the whole @param {number} height */
+function framed(figure, results, look, width, height) {
+  const padding = { left: 48, right: 16, top: 42, bottom: 52 };
+  const size = { width: width - padding.left - padding.right, height: height - padding.top - padding.bottom, padding };
+  return { ...figure(results, look, size), size };
 }
 
 /** The interval of a number at the present settings.
@@ -63,11 +131,11 @@ export function costsFigure(results, look, width) {
 
 /** Both error rates of many groups, in the order of their costs: the plane as two columns of dots.
  * @param {any} results @param {any} look @param {number} width */
-export function ratesFigures(results, look, width) {
+function ratesFigures(results, look, width) {
   const { m, f, chosen } = results;
   return pairOf(["generalized_fpr", "generalized_fnr"].map((key, side) => rowsWith(results, look, (i) => ({
     value: m[i][key], end: side ? 1 - m[i].base_rate : m[i].base_rate, hollow: chosen?.after?.[i][key], interval: intervalOf(key, results, i),
-  }), f.costs)), results, look, width);
+  }), f.costs)), ["False alarms", "Misses"], results, look, width);
 }
 
 /** Both predictive values of many groups, in the order of the first.
@@ -77,12 +145,12 @@ export function valuesFigures(results, look, width) {
   const order = m.map((/** @type {any} */ one) => one.ppv);
   return pairOf([["ppv", "selected"], ["false_omission_rate", "passed"]].map(([key = "", side = ""]) => rowsWith(results, look, (i) => ({
     value: m[i][key], hollow: sides[i][side], interval: intervalOf(key, results, i),
-  }), order)), results, look, width, { x: state.threshold, text: "threshold" });
+  }), order)), ["Positive among the selected", "Positive among the passed over"], results, look, width, { x: state.threshold, text: "threshold" });
 }
 
 /** Two pictures of rows side by side; the first has the names.
- * @param {any[][]} columns @param {any} results @param {any} look @param {number} width @param {any} [goal] */
-function pairOf(columns, results, look, width, goal) {
+ * @param {any[][]} columns @param {string[]} titles @param {any} results @param {any} look @param {number} width @param {any} [goal] */
+function pairOf(columns, titles, results, look, width, goal) {
   const { shown } = results;
   const options = { plain: figuresFor(results).plain, isDense: true, isNarrow: width < NARROW, count: shown.length };
   const names = roomOf(columns[0] ?? [], look, { ...options, isNamed: true }).padding.left;
@@ -92,12 +160,10 @@ function pairOf(columns, results, look, width, goal) {
     const pad = Math.max(0.06 * (high - low), 0.0005);
     const ends = { left: Math.max(low - pad, 0), right: Math.min(high + pad, 1) };
     const own = goal && goal.x > ends.left && goal.x < ends.right ? goal : null;
-    return rowsFigure(rows, ends, look, { ...options, width: (width - names - 12) / 2 + (i ? 0 : names), goal: own, isNamed: i === 0 });
+    const figure = rowsFigure(rows, ends, look, { ...options, width: (width - names - 12) / 2 + (i ? 0 : names), goal: own, isNamed: i === 0 });
+    return { ...figure, title: titles[i] ?? "" };
   });
 }
-
-/** Below this width names of rows stand above them. */
-const NARROW = 480;
 
 /** How high rows are, and the room around them.
  * @param {any[]} rows @param {any} look @param {any} options with the `room` that names have before the marks */
@@ -119,7 +185,7 @@ function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...opt
   const size = { width: width - padding.left - padding.right, height: pitch * (count + 0.6 + above), padding };
   const [thick, area] = options.isDense ? [6, 70] : [10, 190];
   /** @type {Datasets} */
-  const data = { spans: [], whiskers: [], points: [], ends: [], after: [], target: [] };
+  const data = { spans: [], missing: [], whiskers: [], points: [], ends: [], after: [], target: [] };
   if (goal) data["target"]?.push({ ...goal, y: signals.low, y2: signals.high, tip: goal.text, color: look.ink });
   rows.forEach((row, i) => {
     const base = { y: count - 1 - i, name: row.name, color: row.color };
@@ -130,16 +196,16 @@ function rowsFigure(rows, ends, look, { goal, width, count = rows.length, ...opt
     if (row.interval) data["whiskers"]?.push({ ...base, x: row.interval[0], x2: row.interval[1] });
     if (row.end !== undefined) {
       const tip = `calibrated scores can get to ${options.plain(row.end)}`;
-      data["spans"]?.push({ ...base, x: row.value, x2: row.end, dash: [1, 0], thick, opacity: 0.32, tip });
+      data["spans"]?.push({ ...base, x: row.value, x2: row.end, thick, tip });
       data["ends"]?.push({ ...base, x: row.end, long: 2.2 * thick });
     }
     if (!row.isBlocked || !goal) return;
     const top = Math.max(row.value, row.end ?? row.value);
     row.missing = `${options.plain(goal.x - top)} out of reach`;
-    data["spans"]?.push({ ...base, x: top, x2: goal.x, dash: [5, 4], thick: 3, opacity: 1, color: look.alert, tip: row.missing });
+    data["missing"]?.push({ ...base, x: top, x2: goal.x, color: look.alert, tip: row.missing });
   });
   const frame = { ...signals, width: size.width, height: size.height };
-  const crowd = crowdOf(data, frame, { points: 8, after: 8, ends: 8 }, { target: 40, spans: 300 });
+  const crowd = crowdOf(data, frame, { points: 8, after: 8, ends: 8 }, { target: 40, spans: 300, missing: 300 });
   const wanted = wordsOf(rows, goal, look, { ...options, left: ends.left, scale, isAbove, count });
   return { data: { ...data, ...placed(wanted, crowd, look, frame) }, signals, size };
 }
@@ -222,11 +288,7 @@ export function valuesFigure(results, look, size) {
   const signals = partShown(data, t);
   const frame = { ...signals, ...size };
   const crowd = crowdOf(data, frame, { groups: 9, predicted: 7, base: 7 }, { whiskers: 30, links: 30, lines: 12 });
-  // The longest are the hardest to place.
-  const wanted = [...(data["groups"] ?? [])].sort((a, b) => b.name.length - a.name.length).map(({ x, y, name }) => ({
-    text: short(name, size.width), weight: 600, color: look.ink, worst: ON_MARK, places: seatsAround(14).map((seat) => ({ x, y, name, seat })),
-  }));
-  return { data: { ...data, ...placed(wanted, crowd, look, frame) }, signals };
+  return { data: { ...data, ...placed(namesFor(data["groups"] ?? [], look, frame), crowd, look, frame) }, signals };
 }
 
 /** The part of the plane that has the marks, and some of the area of calibrated scores.

@@ -1,23 +1,17 @@
 /** @file The page: from the embedded data and the controls to everything that is shown. */
 
-import { general } from "../model/numbers.js";
-import { jsonText } from "../model/groups.js";
-import { readTally, rowsOf, subset } from "../model/tally.js";
+import { general, jsonText } from "../model/numbers.js";
+import { readTally, subset } from "../model/tally.js";
 import { costFor } from "../model/costs.js";
-import { measures, overall } from "../model/measures.js";
-import { feasibility } from "../model/feasibility.js";
+import { feasibility, measures, overall } from "../model/measures.js";
 import { makeRule } from "../model/rules.js";
-import { scoresBySide } from "../model/views.js";
 import { byId, fill, make, plainText, put } from "./say.js";
-import { fromHash, ownState, toHash } from "./state.js";
 import { effects, repairsOf } from "./repairs.js";
-import { isAimed } from "./figures.js";
-import { lookOf, markOf } from "./drawing.js";
+import { lookOf } from "./drawing.js";
 import { evidenceOf, showNumbers, showRepairs } from "./tables.js";
-import { alternativesOf, valuesTold } from "./alternatives.js";
 import { sentencesOf, settingsOf, staleText } from "./verdicts.js";
 import { fold, isForPaper, showPictures, showReliability } from "./pictures.js";
-import { makeControls, showControls, showGroups } from "./controls.js";
+import { fromHash, makeControls, ownState, showControls, showGroups, toHash } from "./controls.js";
 import { commandOf, commandText, copyText, writeCommands } from "./copying.js";
 
 const page = JSON.parse(byId("data").textContent);
@@ -50,9 +44,9 @@ function computed(settings) {
   const nothing = makeRule(tally, { method: "none", settings: {}, rows: [], notes: [] });
   const repairs = repairsOf(page, tally, shown, exact);
   const { ofCost, ...evidence } = evidenceOf(page.own, settings);
+  const sides = page.own.sides[known.thresholds.indexOf(settings.threshold)] ?? [];
   return {
     state: settings, shown, tally, repairs, ofCost,
-    n: rowsOf(tally),
     names: shown.map((i) => page.called[i]),
     spoken: shown.map((i) => page.spoken[i]),
     called: page.called, words: page.words, outlooks: page.outlooks, judgement: page.judgement,
@@ -60,7 +54,7 @@ function computed(settings) {
     f: feasibility(tally, cost, settings.tolerance),
     m: measures(tally, exact),
     all: overall(tally, exact),
-    sides: shown.map((_, i) => scoresBySide(tally, settings.threshold, i)),
+    sides: shown.map((i) => ({ passed: sides[i]?.[0] ?? Number.NaN, selected: sides[i]?.[1] ?? Number.NaN })),
     before: effects(tally, nothing, exact),
     chosen: repairs.find((one) => one.key === settings.method) ?? null,
     isOwn: toHash({ ...settings, method: own.method }, own) === "",
@@ -93,7 +87,6 @@ function showWords(results) {
   const stale = staleText(results);
   byId("stale").hidden = stale === "";
   byId("stale").textContent = stale;
-  byId("legend-gap").hidden = results.f.feasible || !isAimed(results.chosen);
   byId("legend-gap").classList.toggle("alert", isAlarm);
   for (const one of document.querySelectorAll(".only-own")) one.classList.toggle("stale", !results.isOwn);
 }
@@ -110,18 +103,6 @@ function paragraphs(element, sentences) {
   );
 }
 
-/** What the pictures show, in words.
- * @param {any} results */
-function showAlternatives(results) {
-  const { costs, plane } = alternativesOf(results);
-  byId("costs-text").textContent = costs;
-  byId("plane-text").textContent = plane;
-  byId("values-text").textContent = valuesTold(results);
-  const legend = () => results.spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, results.shown[i]), make("bdi", {}, name)));
-  byId("plane-groups").replaceChildren(...legend());
-  byId("values-groups").replaceChildren(...legend());
-}
-
 /** Tell the present state everywhere but in the pictures.
  * @param {Element} [busy] the input that a person is typing in */
 function tell(busy) {
@@ -130,7 +111,6 @@ function tell(busy) {
   expose(results);
   showControls(page, known, state, results, busy);
   showWords(results);
-  showAlternatives(results);
   showNumbers(byId("numbers"), results, look);
   showRepairs(byId("repairs"), results, look);
   byId("copy-rule").disabled = !results.chosen?.rule;
@@ -220,7 +200,7 @@ function start() {
     event.preventDefault();
     update({ ...own });
   });
-  byId("copy-rule").addEventListener("click", () => queue(() => copyText(`${jsonText(latest.chosen.rule)}\n`, page.words, "The rule")));
+  byId("copy-rule").addEventListener("click", () => queue(() => copyText(`${latest.chosen.text ?? jsonText(latest.chosen.rule)}\n`, page.words, "The rule")));
   byId("copy-command").addEventListener("click", () => {
     const line = commandOf(page, latest) ?? "";
     queue(() => copyText(line, page.words, "The command line", commandText(page, latest)));

@@ -1,63 +1,56 @@
 /** @file Putting the pictures into the page, with their legends. */
 
-import { reliability } from "../model/views.js";
 import { byId, figuresFor, fill, isMany, make, put } from "./say.js";
-import { costsFigure, ratesFigures, reliabilityFigure, valuesFigure, valuesFigures } from "./figures.js";
-import { planeFigure } from "./plane.js";
+import { FIGURES, reliabilityFigure } from "./figures.js";
 import { drawn, markOf, refill } from "./drawing.js";
-import { numbersOf } from "./alternatives.js";
 import { offerSaving } from "./copying.js";
 import { verdictOf } from "./verdicts.js";
 
 /** What the page holds, how it looks, and the pictures that are drawn, by name.
  * @typedef {{page: any, look: any, views: Record<string, any>}} Sheet */
 
-/** Draw costs, the plane and predictive values.
+/** Draw every chart that has a place in the page.
  * @param {Sheet} sheet @param {any} results */
 export async function showPictures(sheet, results) {
   const { look } = sheet;
+  const places = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-chart]")]);
   // A frame that is not shown has no room; it tells when it has.
-  if (!byId("costs-chart").clientWidth) return;
+  if (!places[0]?.clientWidth) return;
   // What is not established is no cause for alarm.
   const tone = verdictOf(results).reason === "infeasible" ? look : { ...look, alert: look.ink };
-  const bars = costsFigure(results, tone, byId("costs-chart").clientWidth);
-  await show(sheet, "costs", byId("costs-chart"), "costs", bars);
   const many = isMany(results);
   for (const one of document.querySelectorAll("[data-few]")) /** @type {HTMLElement} */ (one).hidden = many;
   for (const one of document.querySelectorAll("[data-many]")) /** @type {HTMLElement} */ (one).hidden = !many;
-  if (many) {
-    showLegends(sheet.page, bars.data, {}, results);
-    await showPair(sheet, "plane", ratesFigures(results, tone, byId("plane-chart").clientWidth), ["False alarms", "Misses"]);
-    await showPair(sheet, "values", valuesFigures(results, look, byId("values-chart").clientWidth), ["Positive among the selected", "Positive among the passed over"]);
-    offerAll(results);
-    return;
-  }
-  const size = sizeIn(byId("plane-chart"), 440);
-  const figure = planeFigure(results, tone, size);
-  showLegends(sheet.page, bars.data, figure.data, results);
-  await show(sheet, "plane", byId("plane-chart"), "plane", { ...figure, size });
-  const square = sizeIn(byId("values-chart"), 420);
-  const values = valuesFigure(results, look, square);
-  byId("values-none").hidden = values.data["groups"]?.length === results.shown.length;
-  await show(sheet, "values", byId("values-chart"), "values", { ...values, size: square });
-  offerAll(results);
-}
-
-/** Offer every large picture to be saved, with the numbers of the present settings.
- * @param {any} results */
-function offerAll(results) {
-  for (const [name, rows] of Object.entries(numbersOf(results))) {
-    const element = byId(`${name}-chart`);
-    const pair = [...element.querySelectorAll(".pair > div > div")];
-    for (const [i, one] of (pair.length ? pair : [element]).entries()) offerSaving(one, i ? `${name}-${i + 1}` : name, rows);
+  for (const place of places) {
+    const name = place.dataset["chart"] ?? "";
+    const picture = FIGURES[name]?.(results, tone, place.clientWidth);
+    if (!picture) continue;
+    byId(`${name}-text`).textContent = picture.told;
+    showLegend(/** @type {HTMLElement} */ (place.parentElement), picture, look, results);
+    for (const [i, [element, figure]] of elementsFor(place, picture).entries()) {
+      await show(sheet, `${name}-${i}`, element, figure.title ? "costs" : name, figure);
+      offerSaving(element, i ? `${name}-${i + 1}` : name, picture.rows);
+    }
   }
 }
 
-/** The room that a picture has within its axes.
- * @param {HTMLElement} element @param {number} height */
-function sizeIn(element, height) {
-  const padding = { left: 48, right: 16, top: 42, bottom: 52 };
-  return { width: element.clientWidth - padding.left - padding.right, height: height - padding.top - padding.bottom, padding };
+/** The elements of a picture's parts: its place, or columns in it, with titles.
+ * @param {HTMLElement} place @param {import("./figures.js").Picture} picture @returns {[HTMLElement, any][]} */
+function elementsFor(place, { parts: [first, ...others] }) {
+  if (!first?.title) return [[place, first]];
+  const parts = [first, ...others];
+  if (!place.querySelector(".pair")) {
+    place.replaceChildren(make("div", { class: "pair" }, ...parts.map(({ title = "" }) => make("div", {}, make("p", {}, title), make("div")))));
+    delete place.dataset["drawnFor"];
+  }
+  return parts.map((figure, i) => {
+    const column = /** @type {HTMLElement} */ (place.firstElementChild?.children[i]);
+    const [head, chart] = /** @type {HTMLElement[]} */ ([...column.children]);
+    const { width, padding } = figure.size;
+    column.style.width = `${width + padding.left + padding.right}px`;
+    if (head) head.style.paddingLeft = `${padding.left}px`;
+    return [/** @type {HTMLElement} */ (chart), figure];
+  });
 }
 
 /** Draw a picture, or put other data into the one that has its size.
@@ -69,35 +62,19 @@ async function show({ page, look, views }, name, element, chart, figure) {
   element.dataset["drawnFor"] = drawnFor;
 }
 
-/** Two pictures of rows, side by side.
- * @param {Sheet} sheet @param {string} name @param {any[]} figures @param {string[]} titles */
-async function showPair(sheet, name, figures, titles) {
-  const element = byId(`${name}-chart`);
-  if (!element.querySelector(".pair")) {
-    element.replaceChildren(make("div", { class: "pair" }, ...titles.map((title) => make("div", {}, make("p", {}, title), make("div")))));
-    delete element.dataset["drawnFor"];
-  }
-  for (const [i, figure] of figures.entries()) {
-    const column = /** @type {HTMLElement} */ (element.firstElementChild?.children[i]);
-    const [head, chart] = /** @type {HTMLElement[]} */ ([...column.children]);
-    const { width, padding } = figure.size;
-    column.style.width = `${width + padding.left + padding.right}px`;
-    if (head) head.style.paddingLeft = `${padding.left}px`;
-    if (chart) await show(sheet, `${name}-${i}`, chart, "costs", figure);
-  }
-}
-
-/** Legends tell only of what is in their picture.
- * @param {any} page @param {Record<string, any[]>} bars @param {Record<string, any[]>} marks @param {any} results */
-function showLegends(page, bars, marks, results) {
-  byId("legend-target").hidden = !bars["target"]?.length;
-  byId("legend-level").hidden = !marks["levels"]?.length;
-  byId("legend-needed").hidden = !marks["needed"]?.length;
-  byId("legend-arrow").hidden = !marks["arrows"]?.length;
-  const repair = { name: results.chosen?.label ?? "" };
-  put(byId("legend-repair"), fill(page.words.what_repair, { repair }));
-  byId("legend-after").hidden = !bars["after"]?.length;
-  put(byId("legend-after-text"), fill(page.words.after_repair, { repair }));
+/** A legend tells only of what is in its picture: `data-drawn` names data, `data-says` a sentence on the repair.
+ * @param {HTMLElement} figure @param {import("./figures.js").Picture} picture @param {any} look @param {any} results */
+function showLegend(figure, { parts, isPartial = false }, look, { spoken, shown, words, chosen }) {
+  /** @param {string} name @param {(element: HTMLElement, value: string) => void} task */
+  const each = (name, task) => {
+    for (const one of /** @type {NodeListOf<HTMLElement>} */ (figure.querySelectorAll(`[data-${name}]`))) task(one, one.dataset[name] ?? "");
+  };
+  each("drawn", (one, name) => (one.hidden = !parts.some(({ data }) => data[name]?.length)));
+  each("says", (one, name) => put(one, fill(words[name], { repair: { name: chosen?.label ?? "" } })));
+  each("partial", (one) => (one.hidden = !isPartial));
+  each("groups", (one) => one.replaceChildren(
+    ...spoken.map((/** @type {string} */ name, /** @type {number} */ i) => make("li", {}, markOf(look, shown[i]), make("bdi", {}, name))),
+  ));
 }
 
 /** Whether the page is drawn to be printed, by `write_pdf`: then nothing is folded away. */
@@ -127,9 +104,10 @@ export async function showReliability(sheet, results, later) {
 /** @param {Sheet} sheet @param {HTMLElement} element @param {any} results @param {number[]} order */
 async function showPanels({ page, look }, element, results, order) {
   const panels = order.map((i) => {
-    const [at, name, bins] = [results.shown[i], results.names[i], reliability(results.tally, i)];
+    const [at, name] = [results.shown[i], results.names[i]];
+    const bins = page.reliability[at];
     const text = bins
-      .map((bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(results).plain(bin.mean_label)} came true`)
+      .map((/** @type {any} */ bin) => `scores ${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}: ${figuresFor(results).plain(bin.mean_label)} came true`)
       .join("; ");
     const chart = make("div", { class: "chart", role: "img", "aria-label": `${name}. ${text}` });
     const title = make("figcaption", {}, markOf(look, at), make("bdi", {}, name));
@@ -139,7 +117,7 @@ async function showPanels({ page, look }, element, results, order) {
   element.append(...panels.map(({ figure }) => figure));
   for (const { at, bins, chart } of panels) {
     await drawn(chart, page.charts.reliability, look, { data: reliabilityFigure(bins, look.colors[at], look) });
-    offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((bin) => Object.values(bin))]);
+    offerSaving(chart, `reliability-${at + 1}`, [Object.keys(bins[0] ?? {}), ...bins.map((/** @type {any} */ bin) => Object.values(bin))]);
   }
 }
 

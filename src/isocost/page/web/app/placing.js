@@ -1,5 +1,7 @@
 /** @file Where words go in a picture: beside what they are about or tied to it by a line, and on nothing else. */
 
+import { short } from "./say.js";
+
 /** A place in pixels, from the upper left corner; a stretch between two; and the room of a text.
  * @typedef {{x: number, y: number}} Pixel
  * @typedef {{a: Pixel, b: Pixel}} Stretch
@@ -168,4 +170,20 @@ export function placed(wanted, crowd, look, frame, tries = 4) {
     data.ties.push({ x: place.x, y: place.y, x2: end.x, y2: end.y, name: place.name, color: look.muted });
   }
   return data;
+}
+
+/** The places around a mark, the best first.
+ * @param {{x: number, y: number}} spot @param {number} gap to keep from it @param {string} [name] whose mark it is */
+export function around({ x, y }, gap, name) {
+  return seatsAround(gap).map((seat) => ({ x, y, name, seat }));
+}
+
+/** Names beside the marks of groups, to be placed; where there is no room, the legend has the name.
+ * @param {any[]} marks @param {any} look @param {Frame} frame */
+export function namesFor(marks, look, { width }) {
+  // The longest are the hardest to place.
+  const order = [...marks].sort((a, b) => b.name.length - a.name.length);
+  return order.map((mark) => ({
+    text: short(mark.name, width), weight: 600, color: look.ink, worst: ON_MARK, places: around(mark, 14, mark.name),
+  }));
 }

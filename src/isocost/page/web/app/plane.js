@@ -1,9 +1,8 @@
 /** @file The data of the plane of the two rates: marks, lines, arrows, and words that keep clear of them. */
 
 import { coefficients, isPerGroup } from "../model/costs.js";
-import { levelCurve } from "../model/views.js";
-import { blockedOf, short } from "./figures.js";
-import { ON_MARK, crowdOf, pixel, placed, seatsAround } from "./placing.js";
+import { blockedOf } from "../model/measures.js";
+import { ON_MARK, around, crowdOf, namesFor, pixel, placed } from "./placing.js";
 
 /** @typedef {Record<string, any[]>} Datasets */
 
@@ -126,6 +125,27 @@ function levelLine({ f, tally }, bounds, look) {
   return colored([{ x: 0, y }, { x, y: 0 }]);
 }
 
+/** Into how many steps a level curve is divided. */
+const STEPS = 200;
+
+/** Where calibrated scores of any base rate cost the target, per person.
+ *
+ * Those of base rate mu are s (mu, 1 - mu), from perfect, s = 0, to trivial, s = 1, and cost
+ * s (fp + fn) mu (1 - mu).
+ * @param {number} total fp + fn
+ * @param {number} target @returns {Place[]} */
+export function levelCurve(total, target) {
+  const root = Math.sqrt(1 - (4 * target) / total);
+  if (Number.isNaN(root) || !(target > 0)) return [];
+  const [low, high] = [(1 - root) / 2, (1 + root) / 2];
+  return Array.from({ length: STEPS + 1 }, (_, i) => {
+    const mu = i === STEPS ? high : low + ((high - low) * i) / STEPS;
+    // At the ends rounding may leave the trivial score a hair too cheap.
+    const share = Math.min(1, target / (total * mu * (1 - mu)));
+    return { x: share * mu, y: share * (1 - mu) };
+  });
+}
+
 /** An arrow from the edge of a group's mark to where a repair takes it; nothing if it hardly moves.
  * @param {Place} now @param {any} after @param {any} base @param {Frame} frame */
 function arrowOf(now, after, base, frame) {
@@ -143,20 +163,15 @@ function arrowOf(now, after, base, frame) {
 /** The words in the plane: few, beside what they are about, and clear of everything else.
  * @param {any} results @param {any[]} spots @param {Datasets} data what is drawn @param {any} look @param {Frame} frame */
 function textsOf({ f, spoken }, spots, data, look, frame) {
-  /** @param {any} spot @param {number} gap @param {string} [name] whose mark it is */
-  const around = (spot, gap, name) => seatsAround(gap).map((seat) => ({ ...spot, seat, name }));
   // Words that only explain are left out rather than put on something.
   const plain = { weight: 400, color: look.muted, worst: 35 };
+  /** @type {any[]} */
+  const wanted = namesFor(data["groups"] ?? [], look, frame);
   const blocked = f.unreachable.length ? blockedOf(f) : -1;
-  const beyond = blocked >= 0 ? spots[blocked].needed : null;
-  // The longest are the hardest to place; where there is no room, the legend has the name.
-  const order = spots.map((_, i) => i).sort((a, b) => spoken[b].length - spoken[a].length);
-  const wanted = order.map((i) => ({
-    text: short(spoken[i], frame.width), weight: 600, color: look.ink, places: around(spots[i].now, 14, spoken[i]), worst: ON_MARK,
-  }));
-  if (beyond) {
-    wanted.push({ text: "out of reach", weight: 600, color: look.alert, places: around(beyond, 14, spoken[blocked]), worst: ON_MARK });
-    wanted.push({ ...plain, text: "its line ends here", places: around(spots[blocked].trivial, 13, spoken[blocked]).slice(0, 32) });
+  if (blocked >= 0 && spots[blocked].needed) {
+    const [name, { needed, trivial }] = [spoken[blocked], spots[blocked]];
+    wanted.push({ text: "out of reach", weight: 600, color: look.alert, places: around(needed, 14, name), worst: ON_MARK });
+    wanted.push({ ...plain, text: "its line ends here", places: around(trivial, 13, name).slice(0, 32) });
   }
   // The ends of the diagonal first: groups are in the middle.
   const diagonal = [0.04, 0.9, 0.15, 0.8, 0.3, 0.6].map((part) => part * Math.min(1, frame.right)).map((x) => ({ x, y: 1 - x }));

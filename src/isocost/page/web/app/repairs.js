@@ -1,15 +1,12 @@
 /** @file The repairs on offer at the present settings, and what each would do.
  *
  * The page computes one of them, withhold.  The others are given: Python made them in advance for a
- * few settings (given_repairs in offers.py), and givenRule picks the one to show. */
+ * few settings (given_repairs in view.py), and givenRule picks the one to show. */
 
 import { general, roundUp } from "../model/numbers.js";
 import { costText } from "../model/costs.js";
-import { measures, overall } from "../model/measures.js";
-import { feasibility } from "../model/feasibility.js";
-import { expected, makeRule } from "../model/rules.js";
-import { withhold } from "../model/withhold.js";
-import { changes } from "../model/changes.js";
+import { feasibility, measures, overall } from "../model/measures.js";
+import { changes, expected, makeRule, withhold } from "../model/rules.js";
 import { fill, plainText } from "./say.js";
 
 /** A rule, or why there is none; whether only the command line makes it for these settings (`isElsewhere`), and the
@@ -23,10 +20,12 @@ import { fill, plainText } from "./say.js";
  * @param {any} state @returns {any[]} */
 export function repairsOf(page, tally, shown, state) {
   const { methods } = page.words;
-  const supplied = Object.entries(page.rules).map(([label, compact]) => {
+  const texts = Object.values(page.made?.rules ?? {});
+  const supplied = Object.entries(page.rules).map(([label, compact], i) => {
     const rule = fullRule(compact, tally, shown);
     const goal = Object.values(methods).find(({ name }) => name === rule.method)?.goal;
-    return { key: `rule:${label}`, label, goal, rule, ...effects(tally, rule, state) };
+    // It is copied as it was given: it may know groups that the page does not.
+    return { key: `rule:${label}`, label, goal, rule, text: texts[i], ...effects(tally, rule, state) };
   });
   const made = Object.keys(methods).map((key) => {
     const offer = key === "withhold" ? computedRule(page, tally, state) : givenRule(page, tally, shown, key, state);

@@ -119,3 +119,19 @@ export function listed(sentences, word = " and ") {
 export function isMany({ shown, judgement }) {
   return shown.length > judgement.in_plane;
 }
+
+/** Below this width, in pixels, pictures are narrow. */
+export const NARROW = 480;
+
+/** Names in pictures have little room, and less in narrow ones.
+ * @param {string} name @param {number} [width] of the picture */
+export function short(name, width = Infinity) {
+  const [letters, longest] = [[...name], width < NARROW ? 17 : 26];
+  return letters.length > longest ? `${letters.slice(0, longest - 1).join("")}…` : name;
+}
+
+/** Whether a repair aims at equal cost, or none is chosen; others have no cost to reach.
+ * @param {any} chosen */
+export function isAimed(chosen) {
+  return !chosen || chosen.goal === "cost";
+}

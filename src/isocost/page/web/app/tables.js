@@ -94,7 +94,10 @@ function repairCells(one, results, look) {
     bar.style.background = look.colors[shown[i]];
     return make("div", {}, make("bdi", {}, names[i]), make("span", {}, percent(shareOf(i))), make("div", { class: "bar" }, bar));
   });
-  if (rest.length && one.changes.changed) who.push(make("small", {}, `${rest.length} other groups: ${percent(shareOf(rest.at(-1)))} to ${percent(shareOf(rest[0]))}`));
+  if (rest.length && one.changes.changed) {
+    const range = new Set([percent(shareOf(rest.at(-1))), percent(shareOf(rest[0]))]);
+    who.push(make("small", {}, `${rest.length} other groups: ${[...range].join(" to ")}`));
+  }
   return [
     cell(0, plain(one.disparity)),
     cell(1, plain(one.odds)),

@@ -3,10 +3,37 @@
  * Which sentences are said follows from the tables of Python's judgement and wording; here are the
  * fields that they are filled with. */
 
-import { judge } from "../model/judgement.js";
 import { general } from "../model/numbers.js";
+import { blockedOf } from "../model/measures.js";
 import { counted, figuresFor, figuresWith, fill, isMany, listed, percent1, plainText } from "./say.js";
-import { blockedOf } from "./figures.js";
+
+/** @typedef {Record<string, number | boolean | null>} Findings */
+
+/** @typedef {{answers: [string, [any, string, string, number | string][], any][], reasons: [string, Record<string,
+ *   any>, boolean][], slack: number}} Tables */
+
+/** The answer to each question, the reason of the verdict and whether a repair is advised.
+ * @param {Tables} tables
+ * @param {Findings} findings numbers that are not known are null
+ * @returns {Record<string, any>} */
+export function judge({ answers, reasons, slack }, findings) {
+  /** @param {string | number} key */
+  const numberOf = (key) => (typeof key === "string" ? Number(findings[key] ?? NaN) : key);
+  /** @type {Record<string, any>} */
+  const given = {};
+  for (const [question, comparisons, otherwise] of answers) {
+    const holds = comparisons.find(([, left, compare, right]) => {
+      const [value, bound] = [numberOf(left), numberOf(right) + slack];
+      return compare === ">" ? value > bound : value <= bound;
+    });
+    given[question] = holds ? holds[0] : otherwise;
+  }
+  const settled = reasons.find(([, needed]) =>
+    Object.entries(needed).every(([name, value]) => given[name] === value),
+  );
+  if (!settled) throw new Error("no reason fits");
+  return { ...given, reason: settled[0], act: settled[2] };
+}
 
 /** Groups that differ by this much still differ in whole percents. */
 const CLEAR = 0.03;
@@ -212,7 +239,7 @@ function sharesOf({ f, words, spoken, judgement }) {
 /** The tiles, in the order of the verdict.
  * @param {any} results @param {Record<string, any>} fields */
 function keysOf(results, fields) {
-  const { m, n, words, spoken, ofCost, verdict, figures, chosen } = results;
+  const { m, all, words, spoken, ofCost, verdict, figures, chosen } = results;
   const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
   const [low, high] = isKnown ? ofCost.disparity.map(figures.bare) : [];
   const { level } = fields;
@@ -222,7 +249,7 @@ function keysOf(results, fields) {
   const expected = isOther ? (results.isOwn ? results.outlooks?.[chosen.label] : null) : verdict.findings.expected;
   const repair = { name: chosen?.label ?? words.methods?.withhold.label ?? "" };
   const tiles = [
-    { value: counted(n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
+    { value: counted(all.n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
     {
       value: `${figures.points(gaps[worst])} points`, label: words.key_gap,
       note: fill(words.key_gap_note, { group: { name: spoken[worst] } }), alert: verdict.reason === "uncalibrated",

@@ -1,9 +1,8 @@
 /** @file Costs: what an error costs, as a linear function of the two generalized rates. */
 
-import { at, general } from "./numbers.js";
-import { keyOf } from "./groups.js";
+import { at, general, keyOf } from "./numbers.js";
 
-/** @import {Group} from "./groups.js" */
+/** @import {Group} from "./numbers.js" */
 
 /** A number for every group, or [group, number] pairs.
  * @typedef {number | [Group, number][]} Amount */

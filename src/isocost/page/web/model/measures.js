@@ -1,4 +1,4 @@
-/** @file The numbers of one group, and of everybody. */
+/** @file The numbers of one group, and of everybody, and whether costs can be equal. */
 
 import { addUp, at, justBelow, countAtMost, sum } from "./numbers.js";
 import { decides, firstBin, joinTo, pooled, weightOf } from "./tally.js";
@@ -6,7 +6,7 @@ import { coefficients, isPerGroup } from "./costs.js";
 
 /** @import {Measure, Sums, Tally} from "./tally.js" */
 /** @import {Cost} from "./costs.js" */
-/** @import {Group} from "./groups.js" */
+/** @import {Group} from "./numbers.js" */
 
 /** The numbers of Python's Measures by name; NaN where one does not exist or is not known.
  * @typedef {Record<string, number> & {n: number, weight: number, share: number, base_rate: number,
@@ -19,7 +19,7 @@ import { coefficients, isPerGroup } from "./costs.js";
 const KINDS = ["tn", "fp", "fn", "tp"];
 
 /** People in one bin of a group, whatever their label.
- * @typedef {{position: number, w: number, wy: number, wh: number, w2: number, n: number, first: number, end: number}}
+ * @typedef {{position: number, w: number, wy: number, wh: number, first: number, end: number}}
  *   Level */
 
 /** The share of positives, mu.
@@ -129,15 +129,15 @@ function meanOf(row, kinds) {
 
 /** The bins of one group, or of everybody, that hold anybody.
  * @param {Tally} tally @param {number} [group] @returns {Level[]} */
-export function levelsOf(tally, group) {
+function levelsOf(tally, group) {
   /** @type {Map<number, Level>} */
   const byBin = new Map();
   for (const cell of tally.cells) {
     if (group !== undefined && cell.group !== group) continue;
     const { first, end } = cell;
-    const level = byBin.get(cell.bin) ?? { position: 0, w: 0, wy: 0, wh: 0, w2: 0, n: 0, first, end };
+    const level = byBin.get(cell.bin) ?? { position: 0, w: 0, wy: 0, wh: 0, first, end };
     byBin.set(cell.bin, level);
-    joinTo(level, { ...cell, wy: cell.w * cell.label }, ["w", "wy", "wh", "w2", "n"]);
+    joinTo(level, { ...cell, wy: cell.w * cell.label }, ["w", "wy", "wh"]);
   }
   const levels = [...byBin.entries()].sort(([a], [b]) => a - b).map(([, level]) => level);
   for (const level of levels) level.position = positionOf(level, tally.cuts);
@@ -153,23 +153,72 @@ export function positionOf(one, cuts) {
   return mean < top ? mean : justBelow(top);
 }
 
-/** Levels added up over so many bins of equal width; bins without anybody are left out.
- * @param {Level[]} levels @param {number} bins
- * @returns {{bin: number, n: number, w: number, wy: number, wh: number, w2: number}[]} */
-export function pooledLevels(levels, bins) {
-  const cuts = Array.from({ length: bins + 1 }, (_, i) => i / bins);
-  const binned = cuts.slice(1).map((_, bin) => ({ bin, n: 0, w: 0, wy: 0, wh: 0, w2: 0 }));
-  for (const level of levels) {
-    const bin = countAtMost(cuts, level.position) - 1;
-    const one = at(binned, Math.min(Math.max(bin, 0), bins - 1));
-    addUp(one, level, ["n", "w", "wy", "wh", "w2"]);
-  }
-  return binned.filter((one) => one.w > 0);
-}
-
 /** The plug-in calibration gap over ten bins of equal width.
  * @param {Level[]} levels @returns {number} */
 function calibrationGap(levels) {
-  const off = pooledLevels(levels, 10).map((one) => Math.abs(one.wy - one.wh));
-  return sum(off) / sum(levels.map((level) => level.w));
+  const cuts = Array.from({ length: 11 }, (_, i) => i / 10);
+  const off = cuts.slice(1).map(() => ({ wy: 0, wh: 0 }));
+  for (const level of levels) addUp(at(off, Math.min(countAtMost(cuts, level.position) - 1, 9)), level, ["wy", "wh"]);
+  return sum(off.map(({ wy, wh }) => Math.abs(wy - wh))) / sum(levels.map((level) => level.w));
+}
+
+/** How far rounding may put a cost beyond a bound that it meets, as a share of the costs. */
+const COST_SLACK = 1e-12;
+
+/** The facts of Python's Feasibility; lists run over the groups, and sets hold their indices.
+ *
+ * `target` is the index of the group whose errors cost most, `goal` its cost less the tolerance; `alpha` is above 1 or
+ * infinite where no share is enough; `unreachable` cannot reach the goal, and `changed` lose some of their scores.
+ * @typedef {{cost: Cost, tolerance: number, feasible: boolean, target: number, target_cost: number, goal: number,
+ *   costs: number[], trivial_costs: number[], alpha: number[], unreachable: number[], changed: number[],
+ *   smallest_tolerance: number, required_cost: number}} Feasibility */
+
+/** Decide whether calibrated scores can cost every group the same.
+ * @param {Tally} tally @param {Cost} cost @param {number} [tolerance] @returns {Feasibility} */
+export function feasibility(tally, cost, tolerance = 0) {
+  const { groups, totals } = tally;
+  const costs = groups.map((group, i) => costOf(at(totals, i), group, cost));
+  const trivial = groups.map((group, i) => trivialCostOf(at(totals, i), group, cost));
+  const target = costs.indexOf(Math.max(...costs));
+  const highest = at(costs, target);
+  const goal = highest - tolerance;
+  // A group that already costs more than its trivial score can at least stay where it is.
+  const ceiling = costs.map((own, i) => Math.max(own, at(trivial, i)));
+  const scale = Math.max(...ceiling);
+  const isShort = ceiling.map((top) => goal > top + COST_SLACK * scale);
+  const alpha = costs.map((own, i) => {
+    const share = mixingRate(own, at(trivial, i), goal, scale);
+    return isShort[i] ? share : Math.min(share, 1);
+  });
+  const required = Math.min(...ceiling);
+  return {
+    cost, tolerance, feasible: !isShort.includes(true), target, target_cost: highest, goal, costs, trivial_costs: trivial, alpha,
+    unreachable: placesWhere(isShort),
+    changed: placesWhere(alpha.map((share) => share > 0)),
+    smallest_tolerance: Math.max(0, highest - required),
+    required_cost: required,
+  };
+}
+
+/** The share to withhold, (goal - g) / (trivial - g).
+ * @param {number} own @param {number} trivial @param {number} goal @param {number} scale
+ * @returns {number} */
+function mixingRate(own, trivial, goal, scale) {
+  const need = goal - own;
+  if (need <= COST_SLACK * scale) return 0;
+  return trivial > own ? need / (trivial - own) : Infinity;
+}
+
+/** @param {boolean[]} flags @returns {number[]} */
+function placesWhere(flags) {
+  return flags.flatMap((flag, index) => (flag ? [index] : []));
+}
+
+/** The group that is furthest from where it would have to be.
+ * @param {Feasibility} f @returns {number} */
+export function blockedOf(f) {
+  /** @param {number} i */
+  const ceiling = (i) => Math.max(at(f.costs, i), at(f.trivial_costs, i));
+  const others = f.costs.map((_, i) => i).filter((i) => i !== f.target);
+  return (f.unreachable.length ? f.unreachable : others).reduce((a, b) => (ceiling(b) < ceiling(a) ? b : a));
 }

@@ -1,14 +1,13 @@
-/** @file Rules: the one format of every repair, and what a rule will do. */
+/** @file Rules: the one format of every repair, what a rule will do and to whom, withholding, and command lines. */
 
-import { at, sum } from "./numbers.js";
-import { keyOf } from "./groups.js";
-import { binOf, firstBin, rowsOf, straddles, withCells } from "./tally.js";
-import { costFields } from "./costs.js";
-import { baseRate, positionOf } from "./measures.js";
+import { at, keyOf, sum } from "./numbers.js";
+import { binOf, decides, firstBin, straddles, withCells } from "./tally.js";
+import { costFields, costText, isPerGroup } from "./costs.js";
+import { baseRate, feasibility, positionOf } from "./measures.js";
 
 /** @import {Cell, Tally} from "./tally.js" */
 /** @import {Cost, CostFields} from "./costs.js" */
-/** @import {Group} from "./groups.js" */
+/** @import {Group} from "./numbers.js" */
 
 /** How far 1 - cut may be from a cut and still be it: 1 - 0.7 is not the double 0.3. */
 const NEAR_CUT = 1e-12;
@@ -33,25 +32,23 @@ const NOTHING = { equal: {}, asked: {}, calibrated: false, coin: true, threshold
 /** Rows of one interval, which share a coin.
  * @typedef {{lo: number, hi: number, rows: Row[]}} Segment */
 
-/** A rule, with all that its format asks for.
+/** A rule, with all that its format asks for; groups that the page does not hold are in it without rows.
  * @param {Tally} tally
  * @param {{method: string, cost?: Cost, settings: Record<string, unknown>, rows: Row[],
  *   notes: string[], salt?: string, promise?: Promised}} parts
  * @returns {Rule} */
 export function makeRule(tally, { method, cost, settings, rows, notes, salt = "isocost", promise = NOTHING }) {
-  const { groups, totals } = tally;
+  const own = tally.groups.map((group, index) => {
+    const sums = at(tally.totals, index);
+    return { group, n: sums.n[0] + sums.n[1], base_rate: baseRate(sums) };
+  });
+  const all = tally.roster.map((one) => (typeof one === "number" ? at(own, one) : one));
+  const known = all.filter(({ n }) => n !== undefined);
   return {
     format: "isocost-rule", version: 1, made_by: `isocost ${tally.isocost}`,
     method, cost: cost ? costFields(cost) : null, settings, coin: { scheme: "md5-52", salt },
-    groups, fitted: groups, rows, notes, promise,
-    made_from: {
-      reading: tally.reading,
-      n: rowsOf(tally),
-      groups: groups.map((group, index) => {
-        const sums = at(totals, index);
-        return { group, n: sums.n[0] + sums.n[1], base_rate: baseRate(sums) };
-      }),
-    },
+    groups: all.map(({ group }) => group), fitted: tally.groups, rows, notes: [...notes, ...tally.rule_notes], promise,
+    made_from: { reading: tally.reading, n: sum(known.map(({ n = 0 }) => n)), groups: known },
   };
 }
 
@@ -106,7 +103,7 @@ function scoreAfter(row, score) {
 
 /** Whether a row hands people over.
  * @param {Row | null} row */
-export function isDeferred(row) {
+function isDeferred(row) {
   return row?.action === "defer";
 }
 
@@ -115,7 +112,7 @@ export function isDeferred(row) {
 
 /** Every fate that the people of a tally can have.
  * @param {Rule} rule @param {Tally} tally @returns {Portion[]} */
-export function portionsOf(rule, tally) {
+function portionsOf(rule, tally) {
   const known = new Set(rule.groups.map(keyOf));
   const strange = tally.groups.findIndex((group) => !known.has(keyOf(group)));
   if (strange >= 0) throw new Error(`The rule does not know ${at(tally.names, strange)}.`);
@@ -206,4 +203,89 @@ function atScore(cell, score, cuts) {
 function shareOf(cell, share) {
   const { n, w, w2, wh, wh2 } = cell;
   return { ...cell, n: n * share, w: w * share, w2: w2 * share, wh: wh * share, wh2: wh2 * share };
+}
+
+/** What a rule does to people, on average over the coin; decisions are NaN where it is not known who is on which side.
+ * @typedef {{changed: number, by_coin: number, handed_over: number, decisions: number}} Changes */
+
+/** A score that moves by no more than this has not moved. */
+const SAME = 1e-12;
+
+/** What a rule does to everybody, and to each group.
+ * @param {Tally} tally @param {Rule} rule @param {number} [threshold]
+ * @returns {{overall: Changes, groups: (Changes & {group: Group, name: string})[]}} */
+export function changes(tally, rule, threshold = 0.5) {
+  const portions = portionsOf(rule, tally);
+  const first = firstBin(tally.cuts, threshold);
+  return {
+    overall: changesOf(portions, first, decides(tally, threshold)),
+    groups: tally.groups.map((group, index) => {
+      const own = portions.filter(({ cell }) => cell.group === index);
+      return { group, name: at(tally.names, index), ...changesOf(own, first, decides(tally, threshold, index)) };
+    }),
+  };
+}
+
+/** @param {Portion[]} portions
+ * @param {number} first the first bin at or above the threshold
+ * @param {boolean} isDecided @returns {Changes} */
+function changesOf(portions, first, isDecided) {
+  /** @param {Portion[]} some */
+  const weight = (some) => sum(some.map(({ cell, share }) => cell.w * share));
+  const total = weight(portions);
+  // Merged bins may come to lie across the threshold.
+  const isKnown = isDecided && !portions.some(({ after }) => straddles(after, first));
+  const turned = portions.filter(({ cell, after }) => cell.bin >= first !== after.bin >= first);
+  return {
+    // The old score is the mean of the cell.
+    changed: weight(portions.filter(({ cell, after }) => Math.abs(after.wh - cell.wh) / cell.w > SAME)) / total,
+    handed_over: weight(portions.filter(({ row }) => isDeferred(row))) / total,
+    by_coin: weight(portions.filter(({ coin }) => coin)) / total,
+    decisions: isKnown ? weight(turned) / total : Number.NaN,
+  };
+}
+
+/** Algorithm 1: replace a share alpha of each group's scores, chosen by a coin, by the base rate.
+ * @param {Tally} tally @param {{cost: Cost, tolerance?: number}} settings
+ * @returns {Rule | null} null if it is not feasible */
+export function withhold(tally, { cost, tolerance = 0 }) {
+  const reach = feasibility(tally, cost, tolerance);
+  if (!reach.feasible) return null;
+  /** @type {Row[]} */
+  const rows = reach.changed.map((index) => ({
+    group: at(tally.groups, index), lo: 0, hi: 1,
+    action: "set", value: baseRate(at(tally.totals, index)), probability: at(reach.alpha, index),
+  }));
+  const settings = { tolerance, infeasible: "raise" };
+  const coin = rows.some(({ probability }) => probability > 0 && probability < 1);
+  const promise = {
+    equal: { cost: tolerance }, asked: { cost: tolerance }, calibrated: true, coin, threshold: null, floor: {}, handed_over: []
+  };
+  return makeRule(tally, { method: "withhold", cost, settings, rows, notes: [], promise });
+}
+
+/** What the page is set to: `method` as the command line calls the repair, and its `goal`, where rates need no tolerance;
+ * `off`, the places of the groups that are switched off.
+ * @typedef {{command: "audit" | "fit", cost: Cost, threshold?: number, tolerance?: number, method?: string,
+ *   goal?: "cost" | "rates", share?: number | string | null, off?: number[]}} CommandSettings */
+
+/** Parts of command lines that Python wrote for a shell: the data and how they are read, and a group left out.
+ * @typedef {{read: string, drop: string[]}} Prepared */
+
+/** The command line; null for a cost per group, which it cannot express.
+ * @param {CommandSettings} settings @param {Prepared} prepared @returns {string | null} */
+export function commandLine(settings, { read, drop }) {
+  const { command, cost, threshold = 0.5, tolerance = 0 } = settings;
+  const isFit = command === "fit";
+  const usesCost = !isFit || settings.goal !== "rates";
+  if (usesCost && isPerGroup(cost)) return null;
+  /** @type {[string, string | number | null | undefined][]} */
+  const options = [
+    ["method", isFit ? (settings.method ?? "withhold") : null],
+    ["share", settings.share], ["cost", usesCost ? costText(cost) : null],
+    ["threshold", threshold], ["tolerance", usesCost ? tolerance : null],
+  ];
+  const words = options.flatMap(([name, value]) => (value === null || value === undefined ? [] : [`--${name}=${value}`]));
+  const dropped = (settings.off ?? []).map((place) => drop[place] ?? "");
+  return ["isocost", command, read, ...dropped, ...words, ...(isFit ? ["--output=rule.json"] : [])].join(" ");
 }

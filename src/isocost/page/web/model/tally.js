@@ -2,7 +2,7 @@
 
 import { addUp, at, countAtMost, sum } from "./numbers.js";
 
-/** @import {Group} from "./groups.js" */
+/** @import {Group} from "./numbers.js" */
 
 /** The sums over the people of a group and label in a bin: 1, w, w^2, w h and w h^2.
  *
@@ -21,9 +21,14 @@ import { addUp, at, countAtMost, sum } from "./numbers.js";
 /** How the data were read: Python's Reading, of which the page knows only the groups left out.
  * @typedef {{dropped_groups?: string[], [field: string]: unknown}} Reading */
 
-/** What Python's payload() writes into the page.
+/** What a rule says of a group that it was made from.
+ * @typedef {{group: Group, n?: number, base_rate?: number}} Known */
+
+/** What Python's payload() writes into the page; `roster` has all groups in their order, as places among `groups` or,
+ * of those that the page does not hold, as a rule names them.
  * @typedef {{isocost: string, bins: number, edges: number[], reading: Reading, groups: Group[], names: string[],
- *   cells: Record<string, number[]>, measures: Record<string, Measure>, left_out: string[]}} Payload */
+ *   cells: Record<string, number[]>, measures: Record<string, Measure>, roster: (number | Known)[],
+ *   rule_notes: string[]}} Payload */
 
 /** A payload whose columns are cells, with the cut points between bins and the sums of each group.
  * @typedef {Omit<Payload, "cells"> & {cuts: number[], cells: Cell[], totals: Sums[]}} Tally */
@@ -71,7 +76,8 @@ export function subset(tally, groupIndexes) {
   const groups = kept.map((i) => at(tally.groups, i));
   const dropped = [...(tally.reading.dropped_groups ?? []), ...tally.names.filter((_, i) => !indices.has(i))];
   const reading = dropped.length ? { ...tally.reading, dropped_groups: dropped } : tally.reading;
-  return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, reading, totals: totalsOf(cells, groups.length) };
+  const roster = tally.roster.map((one) => (typeof one === "number" ? (indices.get(one) ?? -1) : one)).filter((one) => one !== -1);
+  return { ...tally, groups, names: kept.map((i) => at(tally.names, i)), cells, reading, roster, totals: totalsOf(cells, groups.length) };
 }
 
 /** The same groups with other cells: those that share a key are added up, empty ones dropped.
@@ -130,12 +136,6 @@ export function weightOf(sums) {
   return sums.w[0] + sums.w[1];
 }
 
-/** How many rows there are.
- * @param {Tally} tally @returns {number} */
-export function rowsOf(tally) {
-  return sum(tally.cells.map((cell) => cell.n));
-}
-
 /** The bin of a score in [0, 1]; the last holds 1.
  * @param {number[]} cuts @param {number} score @returns {number} */
 export function binOf(cuts, score) {
@@ -167,15 +167,4 @@ export function decides(tally, threshold, group) {
   return !tally.cells.some(
     (cell) => (group === undefined || cell.group === group) && straddles(cell, first),
   );
-}
-
-/** Why groups of this tally cannot be compared, in words; null if they can.
- * @param {Tally} tally @returns {string | null} */
-export function cannotCompare(tally) {
-  if (tally.groups.length < 2) return "There must be at least two groups to compare.";
-  for (const [index, { w }] of tally.totals.entries()) {
-    const lacking = w[1] === 0 ? "positives" : w[0] === 0 ? "negatives" : null;
-    if (lacking) return `${at(tally.names, index)} has no ${lacking}, so a rate does not exist.`;
-  }
-  return null;
 }
