@@ -33,7 +33,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from isocost.learn.trained import EqualizedOddsLogisticRegression
+from reproduction import zafar
 from reproduction.datasets import Dataset
 from reproduction.people import Column, People, Split, split_rows
 
@@ -316,16 +316,12 @@ def _equalized_odds_scores(
 ) -> dict[str, Column]:
     """Scores by bound, from the loosest; ``versions`` is only part of the cache's key."""
     del versions
-    data = X[training], y[training]
-    free = EqualizedOddsLogisticRegression("both", bound=1e6, C=None, taus=())
-    free.fit(*data, sensitive_features=group[training])
-    widest = max(abs(v) for by_group in free.achieved_.values() for v in by_group.values())
-    model = EqualizedOddsLogisticRegression("both", C=None, taus=penalties)
-    bounds = [share * widest for share in BOUNDS]
-    path = model.constraint_path(*data, bounds, sensitive_features=group[training])
+    program = zafar.program(X[training], y[training], group[training])
+    widest = float(np.abs(program.covariances(program.free)).max())
+    path = zafar.path(program, [share * widest for share in BOUNDS], penalties)
     return {
-        f"{share:g} of the free covariance": point.model.predict_proba(X[held_out])[:, 1]
-        for share, point in zip(BOUNDS, path, strict=True)
+        f"{share:g} of the free covariance": program.scores(w, X[held_out])
+        for share, w in zip(BOUNDS, path, strict=True)
     }
 
 
@@ -367,27 +363,29 @@ def _ways_of_training(
     X = StandardScaler().fit(X[training]).transform(X)
     data = X[training], y[training]
     free = LogisticRegression(max_iter=2000).fit(*data)
-    ours = EqualizedOddsLogisticRegression("both", taus=(), restarts=1)
-    ours.fit(*data, sensitive_features=group[training])
-    answers = {"no constraint": free.predict(X), "EO-Trained": ours.predict(X)}
+    program = zafar.program(*data, group[training], C=1.0)
+    scores = program.scores(zafar.train(program, restarts=1), X)
+    answers = {"no constraint": free.predict(X), "EO-Trained": (scores > 0.5).astype(np.intp)}
     if fairlearn:
-        answers["ExponentiatedGradient"] = _exponentiated_gradient(X, y, group, training)
+        answers["ExponentiatedGradient"] = exponentiated_gradient(X, y, group, training, DIFFERENCE)
     return {
         name: {
             f"{what}, {people}": value
             for people, rows in (("unseen", tested), ("trained on", training))
-            for what, value in _errors(answer[rows], y[rows], group[rows]).items()
+            for what, value in errors_of(answer[rows], y[rows], group[rows]).items()
         }
         for name, answer in answers.items()
     }
 
 
-def _exponentiated_gradient(X: Column, y: Column, group: Column, training: Column) -> Column:
+def exponentiated_gradient(
+    X: Column, y: Column, group: Column, training: Column, bound: float
+) -> Column:
     """The probability of answer 1; the method draws one of several models for each person."""
     from fairlearn.reductions import EqualizedOdds, ExponentiatedGradient
 
-    constraint = EqualizedOdds(difference_bound=DIFFERENCE)
-    model = ExponentiatedGradient(LogisticRegression(max_iter=1000), constraint, eps=DIFFERENCE)
+    constraint = EqualizedOdds(difference_bound=bound)
+    model = ExponentiatedGradient(LogisticRegression(max_iter=1000), constraint, eps=bound)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what fairlearn does to pandas is not ours to mend
         model.fit(X[training], y[training], sensitive_features=group[training])
@@ -396,7 +394,7 @@ def _exponentiated_gradient(X: Column, y: Column, group: Column, training: Colum
     return np.asarray(np.sum(drawn, axis=0))
 
 
-def _errors(answer: Column, y: Column, group: Column) -> dict[str, float]:
+def errors_of(answer: Column, y: Column, group: Column) -> dict[str, float]:
     """Accuracy and the differences between the groups, of answers that may be probabilities."""
     rates = {}
     for name, label in (("FPR difference", 0), ("FNR difference", 1)):

@@ -55,7 +55,7 @@ def test_a_missing_extra_has_its_pip_line(run, monkeypatch):
         'numpy>=2.0; extra == "plot"',
         "no-such-package[x]>=3; extra == 'report'",
         'isocost[report]; extra == "serve"',
-        'numpy>=1000; extra == "train"',
+        'numpy>=1000; extra == "dask"',
         'numpy; extra == "dev"',
     )
     code, out = run("--json")
@@ -65,10 +65,10 @@ def test_a_missing_extra_has_its_pip_line(run, monkeypatch):
         "plot": [],
         "report": ["no-such-package"],
         "serve": ["no-such-package"],
-        "train": ["numpy"],
+        "dask": ["numpy"],
     }
     assert found["report"]["install"] == 'pip install "isocost[report]"'
-    assert 'To add what is missing: pip install "isocost[report,serve,train]"' in run()[1]
+    assert 'To add what is missing: pip install "isocost[report,serve,dask]"' in run()[1]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ ORDERS = {
         "lazy",
     ],
     "learn": [
-        "inputs", "calibrator", "postprocess", "scorers", "program", "trained",
+        "inputs", "calibrator", "postprocess", "scorers", "trained",
     ],
     "plots": ["display", "measures", "plane", "repairs"],
     "page": [

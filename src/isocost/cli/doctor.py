@@ -27,7 +27,6 @@ GIVES = {
     "report": "the page: ic.report, isocost report",
     "excel": "Excel workbooks: ic.tally('data.xlsx')",
     "serve": "the local page: isocost serve",
-    "train": "training with constraints: EqualizedOddsLogisticRegression",
     "spark": "frames of Spark; needs Java",
     "dask": "frames of dask",
     "mlflow": "audits in MLflow: isocost.mlflow",

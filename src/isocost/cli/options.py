@@ -25,7 +25,7 @@ from isocost.grid import BINS
 from isocost.question import DEFAULT, Question
 
 if TYPE_CHECKING:
-    from isocost.repairs.table import Option
+    from isocost.repairs.table import Option, Repair
 
 
 def option(
@@ -350,22 +350,23 @@ class Repairing(Asking):
         """An option for each setting of repairs; repairs may share it."""
         from isocost.repairs.table import REPAIRS
 
-        listed: dict[str, list[tuple[str, Option]]] = {}
+        listed: dict[str, list[tuple[Repair, Option]]] = {}
         for repair in REPAIRS.values():
             for one in repair.options:
-                listed.setdefault(one.name, []).append((repair.name, one))
+                listed.setdefault(one.name, []).append((repair, one))
         # The threshold, and how far groups may differ, are fields of the question.
         for name, settings in listed.items():
             if name in ("thresholds", "tolerance"):
                 continue
             by_help: dict[str, list[str]] = {}
-            for repair_name, one in settings:
-                by_help.setdefault(one.help, []).append(repair_name)
+            for repair, one in settings:
+                by_help.setdefault(one.help, []).append(repair.name)
             text = " ".join(f"{', '.join(names)}: {text}" for text, names in by_help.items())
-            first, more = settings[0][1], dict[str, Any]()
-            hint: Any = first.kind
-            default = first.default
-            if first.many or name == "floor":
+            repair, first = settings[0]
+            default = inspect.signature(repair.make).parameters[name].default
+            hint: Any = type(default)
+            more: dict[str, Any] = {}
+            if first.many:
                 hint, default = list[str] | None, None
             if name == "share":
                 hint, default, text = Any, None, f"{text} Default: what it takes."

@@ -1,7 +1,6 @@
 """isocost inside scikit-learn: estimators that repair, recalibrate, and train with equal odds.
 
-The public names are listed in ``__init__.pyi`` and loaded when they are first used; cvxpy only by
-what trains with it.
+The public names are listed in ``__init__.pyi`` and loaded when they are first used.
 """
 
 import lazy_loader

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from isocost.checks import check_whole, check_word
-from isocost.errors import DataError, IsocostWarning, Problem, UsageError
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError, listing
 from isocost.groups import Group, group_names
 from isocost.learn.inputs import (
     check_random,
@@ -336,8 +336,8 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             if by_type:
                 step = f"give the column the type it had in fit: {by_type[0]!r} is of type "
                 step += f"{type(by_type[0]).__name__} here"
-            shown = ", ".join(map(repr, unknown[:10])) + (" ..." if len(unknown) > 10 else "")
-            rule = f"must be a group that fit has seen: {', '.join(map(repr, self.groups_[:30]))}"
+            rule = f"must be a group that fit has seen: {listing(map(repr, self.groups_))}"
+            shown = listing(map(repr, unknown), 10)
             raise UsageError(Problem("sensitive_features", rule, shown, step))
         index = {group: i for i, group in enumerate(self.groups_)}
         known = np.array([index.get(group, -1) for group in groups.names], dtype=np.intp)

@@ -245,13 +245,12 @@ def _columns_in(features: Any) -> list[Any]:
     if isinstance(native, nw.DataFrame):
         frame = Frame(native)
         return [frame.groups(name) for name in frame.columns]
-    array = features
-    if not isinstance(features, list | tuple):
-        array = features if isinstance(features, np.ndarray) else np.asarray(features)
-    elif features and isinstance(features[0], list | tuple | np.ndarray):
-        array = np.array(features, dtype=object)
+    if isinstance(features, list | tuple):
+        nested = features and isinstance(features[0], list | tuple | np.ndarray)
+        array = np.array(features, dtype=object) if nested else column_array(_NAME, features)
     else:
-        array = column_array(_NAME, features)
+        # Not of an array: masked ones would lose their mask.
+        array = features if isinstance(features, np.ndarray) else np.asarray(features)
     return list(array.T) if array.ndim == 2 else [array]
 
 
@@ -607,8 +606,13 @@ def row_hashes(X: Any) -> Words:
         return np.asarray(total[matrix.indptr[1:]] - total[matrix.indptr[:-1]])
     frame = _as_eager_frame(X)
     if frame is not None:
-        columns = [_column_words(frame.frame.get_column(name)) for name in frame.columns]
-        hashes = np.zeros(len(frame.frame), dtype=np.uint64)
+        hashes, columns = np.zeros(len(frame.frame), dtype=np.uint64), []
+        for series in frame.frame.iter_columns():
+            # Numbers as numbers, whatever their type in the frame; the rest as text.
+            if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+                columns.append(_number_words(series.cast(nw.Float64).to_numpy()))
+            else:
+                columns.append(_words(series.to_list()))
     else:
         array = np.asarray(X)
         array = array.reshape(len(array), -1) if array.ndim == 1 else array
@@ -646,13 +650,6 @@ def _number_words(values: npt.NDArray[Any]) -> Words:
     words = single.view(np.uint32).astype(np.uint64)
     words[np.isnan(single)] = _NAN
     return words
-
-
-def _column_words(series: Any) -> Words:
-    """Numbers as numbers, whatever their type in the frame; the rest as text."""
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return _number_words(np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
-    return _words(series.to_list())
 
 
 def _words(values: list[Any]) -> Words:

@@ -183,7 +183,7 @@ REPAIRS: Mapping[str, Repair] = {
                 ),
                 _TOLERANCE,
                 _LEVELS,
-                Option("floor", _FLOOR),
+                Option("floor", _FLOOR, many=True),
                 Option("no_worse", "No rate of a group may get worse than it is now."),
                 Option("monotone", "A higher score never gets a lower output."),
                 _INFEASIBLE,
