@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
@@ -157,6 +157,14 @@ class People:
         return cls(cells.label, cells.bin, cells.bin >= first, *columns)
 
 
+def _people(tally: Tally, first: int, group: int | None) -> People:
+    """The people of a group of a tally, or everybody; ``first`` is the first bin selected."""
+    cells = tally.cells
+    if group is None:
+        return People.of_cells(Cells.merge([cells.recoded([0] * len(tally.groups))]), first)
+    return People.of_cells(cells.take(cells.of_group(group)), first)
+
+
 @dataclass(frozen=True)
 class GroupedPeople:
     """Everybody, by group, with what was computed about them.
@@ -189,15 +197,10 @@ class GroupedPeople:
         reference: int | None = None,
     ) -> GroupedPeople:
         """The people of a tally, a cell at a time."""
-        first, bins, cells = tally.grid.first_bin(threshold), tally.grid.size, tally.cells
         among = range(len(tally.groups)) if candidates is None else candidates
-
-        def people(group: int | None) -> People:
-            if group is None:
-                return People.of_cells(Cells.merge([cells.recoded([0] * len(tally.groups))]), first)
-            return People.of_cells(cells.take(cells.of_group(group)), first)
-
-        return cls(people, bins, threshold, tuple(among), reference)
+        # Not a function of its own in here, which could not be pickled.
+        people = partial(_people, tally, tally.grid.first_bin(threshold))
+        return cls(people, tally.grid.size, threshold, tuple(among), reference)
 
     @classmethod
     def of_rows(cls, y: Floats, h: Floats, w: Floats, threshold: float) -> GroupedPeople:
