@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 import isocost as ic
 from isocost.coin import BITS, coins
 from isocost.learn import EqualizedOdds
-from isocost.learn.inputs import coins_of_rows, read_groups, row_hashes
+from isocost.learn.inputs import coins_of_rows, features_of, read_groups, row_hashes
 from tests.test_postprocess import FAST, GROUP, NEW_GROUP, NEW_X, X, Y
 
 ROWS = np.zeros((4, 2))
@@ -21,7 +21,7 @@ TEXTS = ["a", "b", "a", "c"]
 
 
 def named(groups):
-    return groups.values.tolist()
+    return [groups.values[code] for code in groups.codes]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_several_columns_make_combinations():
     for form in (both, both.tolist(), frame, pl.DataFrame({"g": TEXTS, "h": other})):
         groups = read_groups(ROWS, form)
         assert named(groups) == wanted
-        assert groups.features.tolist() == [list(pair) for pair in wanted]
+        assert features_of(groups).tolist() == [list(pair) for pair in wanted]
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
@@ -110,22 +110,12 @@ FRAME = pd.DataFrame({"sex": ["f", "m"], "age": [20, 30]})
         (FRAME, ["sex", "age"], None, "but could be both"),
         (FRAME, ["agee"], None, "sensitive_features: must name a column of the data"),
         (ROWS, "sex", None, "may name a column only if X is a frame"),
-        (
-            ROWS,
-            None,
-            2,
-            "groups_from: must be the position of a column of X\n  got:  2, and X has 2",
-        ),
+        (ROWS, None, 2, "groups_from: must be the position of a column.*got:  2, and X has 2"),
         (ROWS, ["a", None, "b", "b"], None, "must be known in every row\n  got:  1 null"),
         (ROWS, 3, None, "sensitive_features: must have one dimension"),
         (ROWS, np.zeros((4, 1, 1)), None, "sensitive_features: must have one dimension"),
         (ROWS, ["a", "b"], None, "must have one value per row\n  got:  2 values for 4 rows"),
-        (
-            ROWS,
-            np.zeros((4, 0)),
-            None,
-            "must have one value per row\n  got:  no values for 4 rows",
-        ),
+        (ROWS, np.zeros((4, 0)), None, "must have one value per row\n  got:  0 values for 4 rows"),
     ],
 )
 def test_bad_groups(X, given, setting, text):

@@ -235,7 +235,7 @@ def test_one_positive_in_a_group_vanishes_too():
         ({"sample_weight": [1.0]}, "sample_weight: must have one value per row"),
         ({"sample_weight": np.full(3000, -1.0)}, "sample_weight: must be finite and not negative"),
         ({"sample_weight": np.full(3000, np.nan)}, "sample_weight: must be finite and not"),
-        ({"sample_weight": ["x"] * 3000}, "sample_weight: must hold numbers"),
+        ({"sample_weight": ["x"] * 3000}, "sample_weight: must have one number per row"),
         ({"sensitive_features": ["a"] * 3000}, "group: must have at least two values"),
         ({"sensitive_features": ["a", "b"]}, "one value per row\n  got:  2 values for 3,000 rows"),
         ({"y": Y * 0}, "y: must have two classes\n  got:  one class, 0"),
@@ -583,11 +583,12 @@ def test_random_state_gives_equal_rows_coins_of_their_own(fitted):
 
 def test_sensitive_features_are_required(fitted):
     text = (
-        "sensitive_features: must be given: the repair depends on the group\n"
+        "sensitive_features: must be given: the group of each row\n"
         "  got:  None\n"
-        "  next: pass sensitive_features=, in a pipeline or a search with "
-        "sklearn.set_config(enable_metadata_routing=True); or set groups_from= to the columns of X "
-        "that hold the group, which needs no routing"
+        "  next: pass sensitive_features=; in a pipeline or a search this needs "
+        "sklearn.set_config(enable_metadata_routing=True) and a request such as "
+        "set_fit_request(sensitive_features=True); or set groups_from=, where there is this "
+        "parameter, to the columns of X that hold the group, which needs no routing"
     )
     with pytest.raises(ic.UsageError) as error:
         EqualizedOdds(FAST).fit(X, Y)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,16 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from isocost.checks import check_whole, check_word
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError, listing
-from isocost.groups import Group, group_names
+from isocost.groups import Group, names_of
 from isocost.learn.inputs import (
     check_random,
     groups_of,
     in_order,
     log_of,
-    positive_labels,
-    read_all,
+    read_labels,
     real_scores,
-    two_classes,
+    taken,
     weights_of,
 )
 from isocost.metrics import calibration_gap
@@ -121,9 +119,10 @@ class RecalibrationReport(Result):
         """The printed table, as header and rows."""
         titles = ["group", "n", "positives", "own share", "gap before", "pooled", "after"]
         titles += ["debiased before", "after", "Brier before", "after"]
-        names = [*group_names(tuple(self.groups)), "all"]
+        names = names_of(self.groups)
         rows = []
-        for name, row in zip(names, [*self.groups.values(), self.overall], strict=True):
+        named = [(names[group], row) for group, row in self.groups.items()]
+        for name, row in [*named, ("all", self.overall)]:
             both = (row.before, row.after)
             cells = [("gap", kind) for kind in (row.before, row.pooled, row.after)]
             cells += [(x, kind) for x in ("gap_debiased", "brier") for kind in both]
@@ -135,12 +134,8 @@ class RecalibrationReport(Result):
 
     def notes(self) -> list[str]:
         """Notes about some groups, a line each."""
-        names = group_names(tuple(self.groups))
-        noted = [
-            f"{name}: {x.note}."
-            for name, x in zip(names, self.groups.values(), strict=True)
-            if x.note
-        ]
+        names = names_of(self.groups)
+        noted = [f"{names[group]}: {x.note}." for group, x in self.groups.items() if x.note]
         if self.overall.before is None:
             noted.append("The scores are not probabilities, so they have no gap before.")
         return noted
@@ -149,20 +144,17 @@ class RecalibrationReport(Result):
 # Maps
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(NamedTuple):
     """Checked rows: scores, labels 0 and 1, weights above 0, and codes into the sorted groups."""
 
     scores: Floats
     y: Floats
     w: Floats
     codes: Ints
-    groups: tuple[Group, ...]
 
     def take(self, chosen: Bools) -> _Rows:
         """Some of the rows; groups keep their codes even where none of their rows is left."""
-        arrays = {name: getattr(self, name)[chosen] for name in ("scores", "y", "w", "codes")}
-        return replace(self, **arrays)
+        return _Rows(self.scores[chosen], self.y[chosen], self.w[chosen], self.codes[chosen])
 
 
 def _is_constant(fitted: CalibrationMap, scores: Floats) -> bool:
@@ -283,36 +275,25 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         sample_weight : array of shape (n,), optional
             Weights, not negative.
         """
-        default = "use 5, or None for no report"
-        read_all(
-            partial(check_word, "method", self.method, METHODS),
-            partial(check_word, "unknown", self.unknown, ("error", "pooled")),
-            partial(check_shrinkage, "sigmoid", self.shrinkage),
-            partial(check_whole, "cv", 2 if self.cv is None else self.cv, 2, step=default),
-            partial(check_whole, "bins", self.bins, 1, step="use 10"),
-            partial(check_random, self.random_state),
-            error=UsageError,
-        )
+        check_word("method", self.method, METHODS)
+        check_word("unknown", self.unknown, ("error", "pooled"))
+        check_shrinkage("sigmoid", self.shrinkage)
+        if self.cv is not None:
+            check_whole("cv", self.cv, 2, step="use 5, or None for no report")
+        check_whole("bins", self.bins, 1, step="use 10")
+        check_random(self.random_state)
         values = real_scores(scores, self._range())
-        (self.classes_, codes), groups, weight = read_all(
-            partial(two_classes, y, len(values)),
-            partial(groups_of, sensitive_features, len(values)),
-            partial(weights_of, sample_weight, len(values)),
-        )
-        counted = weight > 0
-        if not counted.all():
-            two_classes(y, len(values), weight)
-        self.pos_label_, labels = positive_labels(
-            self.classes_, codes, self.pos_label, stacklevel=2
-        )
-        groups, y = groups.take(counted).sorted(), labels[counted].astype(np.float64)
-        rows = _Rows(values[counted], y, weight[counted], groups.codes, groups.names)
+        weight = weights_of(sample_weight, len(values))
+        labels, counted = read_labels(self, y, weight), weight > 0
+        groups = taken(groups_of(sensitive_features, len(values)), counted)
+        columns = (values[counted], labels[counted].astype(np.float64), weight[counted])
+        rows = _Rows(*columns, groups.codes)
+        self.groups_ = tuple(groups.values)
         fitted = self._fit_maps(rows)
-        self.groups_, self.pooled_ = rows.groups, fitted.pooled
-        self.maps_ = {
-            group: own or fitted.pooled for group, own in zip(rows.groups, fitted.own, strict=True)
-        }
-        self.weights_ = dict(zip(rows.groups, fitted.shares, strict=True))
+        self.pooled_ = fitted.pooled
+        both = zip(self.groups_, fitted.own, strict=True)
+        self.maps_ = {group: own or fitted.pooled for group, own in both}
+        self.weights_ = dict(zip(self.groups_, fitted.shares, strict=True))
         self.report_ = None if self.cv is None else self._report(rows, fitted)
         if _is_constant(fitted.pooled, rows.scores):
             text = (
@@ -327,7 +308,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         values = real_scores(scores, self._range())
         groups = groups_of(sensitive_features, len(values))
-        unknown = [group for group in groups.names if group not in self.maps_]
+        unknown = [group for group in groups.values if group not in self.maps_]
         if unknown and self.unknown != "pooled":
             texts = {str(group) for group in self.groups_}
             by_type = [group for group in unknown if str(group) in texts]
@@ -340,10 +321,9 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             shown = listing(map(repr, unknown), 10)
             raise UsageError(Problem("sensitive_features", rule, shown, step))
         index = {group: i for i, group in enumerate(self.groups_)}
-        known = np.array([index.get(group, -1) for group in groups.names], dtype=np.intp)
-        maps = [self.maps_[group] for group in self.groups_]
-        shares = [self.weights_[group] for group in self.groups_]
-        return GroupMaps(self.pooled_, maps, shares)(values, known[groups.codes])
+        known = np.array([index.get(group, -1) for group in groups.values], dtype=np.intp)
+        maps = GroupMaps(self.pooled_, [*self.maps_.values()], [*self.weights_.values()])
+        return maps(values, known[groups.codes])
 
     def predict_proba(self, scores: Any, *, sensitive_features: Any = None) -> Floats:
         """The probabilities of both labels, in the order of ``classes_``."""
@@ -386,7 +366,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
 
         own: list[CalibrationMap | None] = []
         shares = []
-        for code in range(len(rows.groups)):
+        for code in range(len(self.groups_)):
             part = rows.take(rows.codes == code)
             rarer = min(effective_number(part.w[part.y == label]) for label in (0, 1))
             own.append(fit(part) if rarer else None)
@@ -409,8 +389,8 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
         count = int(fold_of_row.max()) + 1
         are_probabilities = rows.scores.min() >= 0 and rows.scores.max() <= 1
         # By group, with everybody last: the weight of each fold, and the quality of its scores.
-        measured: list[list[tuple[float, list[list[float]]]]] = [[] for _ in [*rows.groups, None]]
-        pooled_only = np.zeros(len(rows.groups), dtype=int)
+        measured: list[list[tuple[float, list[list[float]]]]] = [[] for _ in [*self.groups_, None]]
+        pooled_only = np.zeros(len(self.groups_), dtype=int)
         for fold in range(count):
             part, test = rows.take(fold_of_row != fold), rows.take(fold_of_row == fold)
             if count < 2 or part.y.min() == part.y.max():
@@ -423,7 +403,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             pooled_only += np.array([own is None for own in maps.own])
             kinds = [test.scores] if are_probabilities else []
             kinds += [maps.pooled(test.scores), maps(test.scores, test.codes)]
-            for code in range(-1, len(rows.groups)):
+            for code in range(-1, len(self.groups_)):
                 mine = test.codes == code if code >= 0 else np.ones(len(test.y), dtype=bool)
                 if mine.any():
                     y, w = test.y[mine], test.w[mine]
@@ -445,7 +425,7 @@ class GroupCalibrator(BaseEstimator):  # type: ignore[misc]
             return GroupQuality(len(y), int(y.sum()), share, first, pooled, after, note)
 
         groups = {}
-        for code, group in enumerate(rows.groups):
+        for code, group in enumerate(self.groups_):
             part, own, note = rows.take(rows.codes == code), fitted.own[code], ""
             if own is None:
                 kind = "positives" if part.y.any() else "negatives"

@@ -16,10 +16,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, Never, TypeAlias
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -41,15 +40,8 @@ from isocost.engines.columns import (
     null_rows,
 )
 from isocost.engines.frames import Frame
-from isocost.errors import (
-    DataError,
-    IsocostError,
-    IsocostWarning,
-    Problem,
-    UsageError,
-    missing_column,
-)
-from isocost.groups import Group, is_null, sort_groups
+from isocost.errors import DataError, IsocostWarning, Problem, UsageError, missing_column
+from isocost.groups import is_null, sort_groups
 from isocost.typing import Bools, Floats, Ints
 
 GroupsFrom: TypeAlias = str | int | Sequence[str | int] | Callable[[Any], Any] | None
@@ -60,49 +52,22 @@ _NAME = "sensitive_features"
 # Groups
 
 
-@dataclass(frozen=True)
-class Groups:
-    """The group of each row: codes into ``names``."""
-
-    codes: Ints
-    names: tuple[Group, ...]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def take(self, rows: Any) -> Groups:
-        """Only these rows; every name stays."""
-        return Groups(self.codes[rows], self.names)
-
-    def sorted(self) -> Groups:
-        """These rows with sorted names, without names that no row has."""
-        names = sort_groups(self.names[code] for code in np.unique(self.codes))
-        rank = {name: i for i, name in enumerate(names)}
-        ranks = np.array([rank.get(name, -1) for name in self.names], dtype=np.intp)
-        return Groups(ranks[self.codes], tuple(names))
-
-    @property
-    def encoded(self) -> Encoded:
-        """As the array kernel takes them."""
-        return Encoded(self.codes, self.names)
-
-    @property
-    def values(self) -> npt.NDArray[Any]:
-        """The name of each row's group; an array of objects, tuples where columns meet."""
-        return as_objects(self.names)[self.codes]
-
-    @property
-    def features(self) -> npt.NDArray[Any]:
-        """As other libraries take them: one column, or one for each element of a tuple."""
-        values = self.values
-        if values.size and isinstance(values[0], tuple):
-            return np.array(values.tolist(), dtype=object)
-        kinds = {type(name) for name in self.names}
-        return values if len(kinds) > 1 else np.array(values.tolist())
+def taken(groups: Encoded, rows: Any) -> Encoded:
+    """The groups of some rows."""
+    return Encoded(groups.codes[rows], groups.values)
 
 
-def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None) -> Groups:
-    """The groups of the rows of X.
+def features_of(groups: Encoded) -> npt.NDArray[Any]:
+    """Groups as other libraries take them: one column, or one for each element of a tuple."""
+    values = as_objects(groups.values)[groups.codes]
+    if values.size and isinstance(values[0], tuple):
+        return np.array(values.tolist(), dtype=object)
+    kinds = {type(name) for name in groups.values}
+    return values if len(kinds) > 1 else np.array(values.tolist())
+
+
+def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None) -> Encoded:
+    """The groups of the rows of X, whose values are sorted.
 
     ``sensitive_features`` has one value or several per row, or names columns of X.  If it is None,
     ``groups_from`` says where groups are: in columns of X by name or position, or it is a function
@@ -111,41 +76,30 @@ def read_groups(X: Any, sensitive_features: Any, groups_from: GroupsFrom = None)
     Examples
     --------
     >>> groups = read_groups(np.zeros((3, 1)), ["a", "b", "a"])
-    >>> groups.names, groups.codes.tolist()
-    (('a', 'b'), [0, 1, 0])
+    >>> groups.values, groups.codes.tolist()
+    (['a', 'b'], [0, 1, 0])
     """
     rows, named, role = _num_samples(X), sensitive_features, _NAME
-    if sensitive_features is None:
-        named, role = groups_from, "groups_from"
-        if groups_from is None:
-            rule = "must be given: the repair depends on the group"
-            step = (
-                f"pass {_NAME}=, in a pipeline or a search with sklearn.set_config("
-                "enable_metadata_routing=True); or set groups_from= to the columns of X that hold "
-                "the group, which needs no routing"
-            )
-            raise UsageError(Problem(_NAME, rule, "None", step))
+    if sensitive_features is None and groups_from is not None:
         if callable(groups_from):
             return groups_of(groups_from(X), rows)
+        named, role = groups_from, "groups_from"
     elif not _names_columns(X, sensitive_features, rows):
         return groups_of(sensitive_features, rows)
     return _encode([_column_of(X, column, role) for column in _listed(named)], rows)
 
 
-def groups_of(sensitive_features: Any, rows: int) -> Groups:
+def groups_of(sensitive_features: Any, rows: int) -> Encoded:
     """The groups of a number of rows, from an array, a series, a frame or a dict of columns."""
-    return _encode(_columns_in(require_groups(sensitive_features)), rows)
-
-
-def require_groups(sensitive_features: Any) -> Any:
-    """Raise if no groups are given."""
     if sensitive_features is None:
         step = (
-            f"pass {_NAME}=; in a pipeline or a search also request it with "
-            f"set_fit_request({_NAME}=True) and the like"
+            f"pass {_NAME}=; in a pipeline or a search this needs sklearn.set_config("
+            "enable_metadata_routing=True) and a request such as "
+            f"set_fit_request({_NAME}=True); or set groups_from=, where there is this parameter, "
+            "to the columns of X that hold the group, which needs no routing"
         )
         raise UsageError(Problem(_NAME, "must be given: the group of each row", "None", step))
-    return sensitive_features
+    return _encode(_columns_in(sensitive_features), rows)
 
 
 def without_groups(X: Any, groups_from: GroupsFrom) -> Any:
@@ -215,12 +169,12 @@ def _column_of(X: Any, column: str | int, role: str) -> Any:
     return frame.groups(column)
 
 
-def warn_of_scaled(groups: Groups) -> None:
+def warn_of_scaled(groups: Encoded) -> None:
     """Warn if groups are numbers of mean 0 and deviation 1, as a scaler makes them."""
-    names = groups.names
-    if not all(isinstance(name, float) and not name.is_integer() for name in names):
+    names = [name for name in groups.values if isinstance(name, float) and not name.is_integer()]
+    if names != groups.values:
         return
-    values = np.array(names, dtype=np.float64)[groups.codes]
+    values = np.array(names)[groups.codes]
     if abs(values.mean()) < 0.1 and abs(values.std() - 1.0) < 0.1 and len(names) > 1:
         warnings.warn(
             f"The groups are numbers such as {names[0]:.3g} and {names[1]:.3g}, with mean 0 and "
@@ -254,11 +208,10 @@ def _columns_in(features: Any) -> list[Any]:
     return list(array.T) if array.ndim == 2 else [array]
 
 
-def _encode(columns: list[Any], rows: int) -> Groups:
+def _encode(columns: list[Any], rows: int) -> Encoded:
     arrays = [column_array(_NAME, column) for column in columns]
-    sizes = {len(array) for array in arrays}
-    if sizes != {rows}:
-        _refuse_length(_NAME, ", ".join(map(str, sorted(sizes))) or "no", rows)
+    for count in {len(array) for array in arrays} or {0}:
+        _check_length(_NAME, count, rows)
     encoder, problems = GroupEncoder(arrays, None), Problems()
     codes = encoder.encode([array[:] for array in arrays], problems, 0)
     if problems.counts:
@@ -266,41 +219,26 @@ def _encode(columns: list[Any], rows: int) -> Groups:
         got = f"{count:,} null{first}, of {rows:,} rows, counted from 0"
         step = 'drop those rows, or fill them with a value of their own such as "unknown"'
         raise DataError(Problem(_NAME, "must be known in every row", got, step))
-    return Groups(np.asarray(codes, dtype=np.intp), tuple(encoder.groups))
+    names = sort_groups(encoder.groups)
+    rank = {name: code for code, name in enumerate(names)}
+    ranks = np.array([rank[group] for group in encoder.groups], dtype=np.intp)
+    return Encoded(ranks[codes], names)
 
 
 # Scores, weights and labels
 
 
-def read_all(*readers: Callable[[], Any], error: type[IsocostError] = DataError) -> list[Any]:
-    """The results of the readers; all their problems are raised together."""
-    values: list[Any] = []
-    problems: list[Problem] = []
-    for reader in readers:
-        try:
-            values.append(reader())
-        except IsocostError as problem:
-            problems.extend(problem.problems)
-    if problems:
-        raise error(problems)
-    return values
-
-
 def real_scores(scores: Any, probabilities: str = "") -> Floats:
     """Scores as floats, one per row: finite, and in [0, 1] if ``probabilities`` says what for."""
     values = _numbers("scores", scores)
-    _require_rows("scores", len(values))
+    _check_length("scores", len(values), len(values))
     rule, step = "must be finite numbers", "drop or fill rows without a score"
     _refuse("scores", rule, ~np.isfinite(values), values, step)
     if probabilities:
-        _refuse(
-            "scores",
-            f"must lie in [0, 1] for {probabilities}",
-            (values < 0) | (values > 1),
-            values,
-            'pass the positive column of predict_proba, or use method="sigmoid" or "isotonic", '
-            "which take any numbers",
-        )
+        rule = f"must lie in [0, 1] for {probabilities}"
+        step = 'pass the positive column of predict_proba, or use method="sigmoid" or "isotonic", '
+        step += "which take any numbers"
+        _refuse("scores", rule, (values < 0) | (values > 1), values, step)
     return values
 
 
@@ -310,8 +248,7 @@ def weights_of(sample_weight: Any, rows: int) -> Floats:
         return np.ones(rows)
     name = "sample_weight"
     values = _numbers(name, sample_weight)
-    if len(values) != rows:
-        _refuse_length(name, f"{len(values):,}", rows)
+    _check_length(name, len(values), rows)
     rule, step = "must be finite and not negative", "correct those weights or drop the rows"
     _refuse(name, rule, ~(np.isfinite(values) & (values >= 0)), values, step)
     if not values.any():
@@ -320,34 +257,56 @@ def weights_of(sample_weight: Any, rows: int) -> Floats:
     return values
 
 
-def positive_labels(
-    classes: npt.NDArray[Any], codes: Ints, pos_label: Any, stacklevel: int = 3
-) -> tuple[Any, Ints]:
-    """The positive class, and the labels as 1 where they are of it.
+def read_labels(estimator: Any, y: Any, weight: Floats) -> Ints:
+    """The labels, 1 where they are positive; sets ``classes_`` and ``pos_label_`` of the estimator.
 
-    Without ``pos_label`` it is the last in sorted order.  That is said in a warning, unless the
-    labels are 0 and 1, -1 and 1, or boolean, for which nobody expects anything else.
+    Without ``pos_label`` the last class in sorted order is positive.  That is said in a warning,
+    unless the labels are 0 and 1, -1 and 1, or boolean, for which nobody expects anything else.
     """
-    listed = classes.tolist()
-    if pos_label is None:
+    if y is None:
+        # scikit-learn's checks look for these words.
+        rule = "must be given: fit requires y to be passed, but the target y is None"
+        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
+    _check_length("y", _num_samples(y), len(weight))
+    values = np.asarray(y)
+    is_float = values.dtype.kind == "f"
+    unknown = ~np.isfinite(values) if is_float else null_rows(values.ravel())
+    _refuse("y", "must be known in every row", unknown, values, "drop rows without a label")
+    if values.dtype.kind == "O":
+        # Objects of one type are as good as an array of it.
+        y = np.array(values.tolist())
+    kind = type_of_target(y, input_name="y")
+    if kind != "binary":
+        # scikit-learn's checks look for these words.
+        rule = "must have two classes. Only binary classification is supported."
+        step = "make it two-valued first; a comparison such as y == 'x' does"
+        raise DataError(Problem("y", rule, f"Unknown label type: {kind}", step))
+    classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    listed, counted = classes.tolist(), np.unique(codes[weight > 0])
+    if len(counted) < 2:
+        rule = "must have two classes" + (" in rows of positive weight" if len(listed) > 1 else "")
+        step = "check the labels; without both there are no error rates to make equal"
+        raise DataError(Problem("y", rule, f"one class, {listed[counted[0]]!r}", step))
+    positive = estimator.pos_label
+    if positive is None:
+        low, positive = listed
         if listed not in ([0, 1], [-1, 1]):
-            low, high = listed
             warnings.warn(
-                f"y has the labels {low!r} and {high!r}, and {high!r} is taken as positive because "
-                f"it is the last in sorted order; pos_label={low!r} or pos_label={high!r} says "
-                "which it is.",
+                f"y has the labels {low!r} and {positive!r}, and {positive!r} is taken as positive "
+                f"because it is the last in sorted order; pos_label={low!r} or "
+                f"pos_label={positive!r} says which it is.",
                 IsocostWarning,
-                stacklevel=stacklevel + 1,
+                stacklevel=3,
             )
-        return classes[1], codes
-    if isinstance(pos_label, np.generic):
-        pos_label = pos_label.item()
-    if not isinstance(pos_label, Hashable) or pos_label not in listed:
-        rule, got = "must be one of the labels", f"{pos_label!r}, and y has {listed[0]!r} and "
+    if isinstance(positive, np.generic):
+        positive = positive.item()
+    if not isinstance(positive, Hashable) or positive not in listed:
+        rule, got = "must be one of the labels", f"{positive!r}, and y has {listed[0]!r} and "
         step = "pass one of these, with the same type"
         raise UsageError(Problem("pos_label", rule, got + repr(listed[1]), step))
-    index = listed.index(pos_label)
-    return classes[index], (codes == index).astype(np.intp)
+    index = listed.index(positive)
+    estimator.classes_, estimator.pos_label_ = classes, classes[index]
+    return np.asarray(codes == index, dtype=np.intp)
 
 
 def in_order(positive: Floats, classes: npt.NDArray[Any], pos_label: Any) -> Floats:
@@ -364,65 +323,22 @@ def log_of(probabilities: Floats) -> Floats:
 
 def _numbers(name: str, values: Any) -> Floats:
     try:
-        plain = values.to_numpy() if hasattr(values, "to_numpy") else values
-        array = np.asarray(plain, dtype=np.float64)
+        return np.asarray(column_or_1d(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        step = "pass an array of numbers"
-        raise DataError(Problem(name, "must hold numbers", str(error), step)) from error
-    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-    if array.ndim != 1:
-        step = "pass one column; for predict_proba its second one, predict_proba(X)[:, 1]"
-        got = f"an array of shape {array.shape}"
-        raise DataError(Problem(name, "must have one value per row", got, step))
-    return array
+        rule = "must have one number per row"
+        step = "pass one column of numbers; for predict_proba its second one, "
+        step += "predict_proba(X)[:, 1]"
+        raise DataError(Problem(name, rule, str(error), step)) from error
 
 
-def two_classes(
-    y: Any, rows: int | None = None, weight: Floats | None = None
-) -> tuple[npt.NDArray[Any], Ints]:
-    """The two classes, sorted, and the labels as 0 and 1, as classifiers read them."""
-    if y is None:
-        # scikit-learn's checks look for these words.
-        rule = "must be given: fit requires y to be passed, but the target y is None"
-        raise UsageError(Problem("y", rule, "None", "pass the labels of the rows"))
-    count = _num_samples(y)
-    _require_rows("y", count)
-    if rows is not None and count != rows:
-        _refuse_length("y", f"{count:,}", rows)
-    values = np.asarray(y)
-    is_float = values.dtype.kind == "f"
-    unknown = ~np.isfinite(values) if is_float else null_rows(values.ravel())
-    _refuse("y", "must be known in every row", unknown, values, "drop rows without a label")
-    if values.dtype.kind == "O":
-        # Objects of one type are as good as an array of it.
-        y = np.array(values.tolist())
-    kind = type_of_target(y, input_name="y")
-    if kind != "binary":
-        # scikit-learn's checks look for these words.
-        rule = "must have two classes. Only binary classification is supported."
-        step = "make it two-valued first; a comparison such as y == 'x' does"
-        raise DataError(Problem("y", rule, f"Unknown label type: {kind}", step))
-    classes, labels = np.unique(column_or_1d(y, warn=True), return_inverse=True)
-    counted = labels if weight is None else labels[weight > 0]
-    if counted.min() == counted.max():
-        where = "" if weight is None else " in rows of positive weight"
-        rule = f"must have two classes{where}"
-        got = f"one class, {classes.tolist()[counted[0]]!r}"
-        step = "check the labels; without both there are no error rates to make equal"
-        raise DataError(Problem("y", rule, got, step))
-    return classes, labels.astype(np.intp)
-
-
-def _require_rows(name: str, rows: int) -> None:
+def _check_length(name: str, count: int, rows: int) -> None:
     if not rows:
         rule, step = "must have at least one row", "check the source of the data"
         raise DataError(Problem(name, rule, "0 rows", step))
-
-
-def _refuse_length(name: str, count: str, rows: int) -> Never:
-    step = "pass the values of the same rows, in the same order"
-    got = f"{count} values for {rows:,} rows"
-    raise DataError(Problem(name, "must have one value per row", got, step))
+    if count != rows:
+        step = "pass the values of the same rows, in the same order"
+        got = f"{count:,} values for {rows:,} rows"
+        raise DataError(Problem(name, "must have one value per row", got, step))
 
 
 def _refuse(name: str, rule: str, bad: Bools, values: npt.NDArray[Any], step: str) -> None:
@@ -468,34 +384,35 @@ def wants(estimator: Any, method: str, name: str) -> bool:
 def response_of(estimator: Any, recalibrated: bool, needs_calibration: bool) -> str:
     """The method that scores come from; raise if there is none that can be used."""
     name = type(estimator).__name__
-    responses = ("predict_proba", "decision_function", "_pmf_predict")
-    response = next((method for method in responses if hasattr(estimator, method)), None)
-
-    def unusable(rule: str, has: str, step: str) -> UsageError:
-        return UsageError(Problem("estimator", rule, f"{name}, which has {has}", step))
-
-    if response is None:
-        raise unusable(
+    usable = {
+        "predict_proba": True,
+        "decision_function": recalibrated,
+        "_pmf_predict": recalibrated or not needs_calibration,
+    }
+    response = next((method for method in usable if hasattr(estimator, method)), "neither")
+    if usable.get(response):
+        return response
+    rule, has, step = {
+        "neither": (
             "must have predict_proba or decision_function",
             "neither",
             "use a classifier that gives scores, or wrap it in "
             "sklearn.calibration.CalibratedClassifierCV",
-        )
-    if response == "decision_function" and not recalibrated:
-        raise unusable(
+        ),
+        "decision_function": (
             "must have predict_proba: decision values are not probabilities",
             "only decision_function",
             'set recalibrate="sigmoid" (or another method), which turns them into probabilities '
             "in each group",
-        )
-    if response == "_pmf_predict" and needs_calibration and not recalibrated:
-        raise unusable(
+        ),
+        "_pmf_predict": (
             "must have predict_proba: the probability of a decision is not a risk score",
             "only the probability of a positive decision",
             'set recalibrate="isotonic" (or another method), or wrap the estimator that '
             f"{name} was made from",
-        )
-    return response
+        ),
+    }[response]
+    raise UsageError(Problem("estimator", rule, f"{name}, which has {has}", step))
 
 
 def positive_of(estimator: Any) -> Any:
@@ -511,11 +428,11 @@ def positive_of(estimator: Any) -> Any:
     return inner.pos_label_
 
 
-def raw_scores(estimator: Any, X: Any, response: str, groups: Groups, positive: Any) -> Floats:
+def raw_scores(estimator: Any, X: Any, response: str, groups: Encoded, positive: Any) -> Floats:
     """One score per row: the positive class's column, or the decision values."""
     params = {}
     if wants(estimator, response, "sensitive_features"):
-        params["sensitive_features"] = groups.features
+        params["sensitive_features"] = features_of(groups)
     answer = np.asarray(getattr(estimator, response)(X, **params), dtype=np.float64)
     is_decision = response == "decision_function"
     columns = answer.reshape(len(answer), -1) if is_decision else answer
@@ -606,25 +523,21 @@ def row_hashes(X: Any) -> Words:
         return np.asarray(total[matrix.indptr[1:]] - total[matrix.indptr[:-1]])
     frame = _as_eager_frame(X)
     if frame is not None:
-        hashes, columns = np.zeros(len(frame.frame), dtype=np.uint64), []
-        for series in frame.frame.iter_columns():
-            # Numbers as numbers, whatever their type in the frame; the rest as text.
-            if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-                columns.append(_number_words(series.cast(nw.Float64).to_numpy()))
-            else:
-                columns.append(_words(series.to_list()))
+        # Numbers as numbers, whatever their type in the frame; the rest as text.
+        columns: Iterable[Words] = (
+            _number_words(series.cast(nw.Float64).to_numpy())
+            if series.dtype.is_numeric() or series.dtype == nw.Boolean
+            else _words(series.to_list())
+            for series in frame.frame.iter_columns()
+        )
     else:
         array = np.asarray(X)
-        array = array.reshape(len(array), -1) if array.ndim == 1 else array
-        hashes, columns = np.zeros(len(array), dtype=np.uint64), []
+        array = array[:, np.newaxis] if array.ndim == 1 else array
         if array.dtype.kind in "biuf":
-            places = np.arange(array.shape[1], dtype=np.uint64)
-            # In parts that stay in the cache.
-            for start in range(0, len(array), 2**15):
-                mixed = _mix(_number_words(array[start : start + 2**15]), places)
-                hashes[start : start + 2**15] = mixed.sum(axis=1, dtype=np.uint64)
+            columns = map(_number_words, array.T)
         else:
-            columns = [_words(column.tolist()) for column in array.astype(object).T]
+            columns = (_words(column.tolist()) for column in array.astype(object).T)
+    hashes = np.zeros(_num_samples(X), dtype=np.uint64)
     for place, words in enumerate(columns):
         hashes += _mix(words, place)
     return hashes

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,7 @@ from sklearn.utils.validation import (
 from isocost.checks import check_flag, check_single, check_word
 from isocost.costs import CostLike
 from isocost.engines.arrays import apply_arrays, tally_arrays
+from isocost.engines.columns import Encoded
 from isocost.errors import DataError, IsocostWarning, Problem, UsageError
 from isocost.grid import Grid
 from isocost.judging.audit import audit
@@ -52,18 +53,18 @@ from isocost.judging.offers import Offer
 from isocost.judging.unseen import Unseen, unseen
 from isocost.learn.calibrator import GroupCalibrator
 from isocost.learn.inputs import (
-    Groups,
     GroupsFrom,
     check_random,
     coins_of_rows,
+    features_of,
     in_order,
     log_of,
-    positive_labels,
     raw_scores,
     read_groups,
+    read_labels,
     response_of,
     routing_is_on,
-    two_classes,
+    taken,
     wants,
     warn_of_scaled,
     weights_of,
@@ -87,7 +88,7 @@ Infeasible = Literal["raise", "closest"]
 
 
 def folds_of(
-    X: Any, y: Ints, groups: Groups, cv: Any, split_params: Mapping[str, Any]
+    X: Any, y: Ints, groups: Encoded, cv: Any, split_params: Mapping[str, Any]
 ) -> list[Fold]:
     """The training and test rows of each fold, checked.
 
@@ -105,7 +106,7 @@ def folds_of(
     return folds
 
 
-def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
+def _stratified(y: Ints, groups: Encoded, count: int) -> list[Fold]:
     cell = groups.codes * 2 + y
     largest = int(np.bincount(cell).max())
     if not 2 <= count <= largest:
@@ -119,12 +120,12 @@ def _stratified(y: Ints, groups: Groups, count: int) -> list[Fold]:
         return list(StratifiedKFold(count).split(np.zeros(len(y)), cell))
 
 
-def _check_training(fold: int, count: int, y: Ints, groups: Groups, train: Any) -> None:
+def _check_training(fold: int, count: int, y: Ints, groups: Encoded, train: Any) -> None:
     """Refuse a fold whose model would never see a group, or one label of it.
 
     Groups of one label are not compared, so a model need not have seen them.
     """
-    cells, size = groups.codes * 2 + y, 2 * len(groups.names)
+    cells, size = groups.codes * 2 + y, 2 * len(groups.values)
     everybody, trained = (
         np.bincount(rows, minlength=size).reshape(-1, 2) for rows in (cells, cells[train])
     )
@@ -133,7 +134,7 @@ def _check_training(fold: int, count: int, y: Ints, groups: Groups, train: Any) 
         negatives, positives = trained[lost[0]].tolist()
         lacks = "rows" if not negatives + positives else "negatives" if positives else "positives"
         rule = "the training part of every fold must have positives and negatives of every group"
-        got = f"no {lacks} of group {groups.names[lost[0]]!r} in the training part of "
+        got = f"no {lacks} of group {groups.values[lost[0]]!r} in the training part of "
         step = (
             "merge the group with another or leave it out; use cv=5, whose folds are "
             'stratified by group and label; or cv="prefit" with an estimator fitted on other '
@@ -143,7 +144,7 @@ def _check_training(fold: int, count: int, y: Ints, groups: Groups, train: Any) 
 
 
 def _cross_calibrated(
-    method: str, scores: Floats, fold: Ints, y: Ints, groups: Groups, weight: Floats
+    method: str, scores: Floats, fold: Ints, y: Ints, groups: Encoded, weight: Floats
 ) -> Floats:
     """Calibrated scores, each by a calibrator that was fitted without the row's fold.
 
@@ -156,7 +157,7 @@ def _cross_calibrated(
     for part in range(count):
         mine = fold == part
         _check_training(part, count, y, groups, ~mine)
-        rest, own = groups.take(~mine).features, groups.take(mine).features
+        rest, own = features_of(taken(groups, ~mine)), features_of(taken(groups, mine))
         # A group of one label may have no row among the others.
         calibrator = GroupCalibrator(method, unknown="pooled", cv=None)
         calibrator.fit(
@@ -182,6 +183,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     __metadata_request__score = {"sensitive_features": True}  # noqa: RUF012
 
     _needs_calibration = False
+    _verdict: ClassVar[type[Any] | None] = None
 
     estimator: Any = field(default=None, kw_only=False)
     threshold: float = DEFAULT.threshold
@@ -206,8 +208,17 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
     def _read_classes(self) -> None:
         """Set what depends on the classes."""
 
+    def _options(self) -> dict[str, Any]:
+        """The parameters that are options of the repair."""
+        known = (option.name for option in self._repair.options)
+        return {name: getattr(self, name) for name in known if hasattr(self, name)}
+
     def _met(self, question: Question) -> Any:
         """The verdict on rates that can be made equal; an error if the request is invalid."""
+        if self._verdict is None:
+            return None
+        asked = {name: value for name, value in self._options().items() if name != "infeasible"}
+        return self._verdict(check_request(question, **asked))
 
     # Fitting
 
@@ -240,39 +251,29 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         question = self._check()
         X, y = indexable(X, y)
         weight = weights_of(sample_weight, _num_samples(X))
-        counted = weight > 0
-        self.classes_, codes = two_classes(y, weight=None if sample_weight is None else weight)
-        self.pos_label_, labels = positive_labels(self.classes_, codes, self.pos_label)
+        labels, counted = read_labels(self, y, weight), weight > 0
         self._read_classes()
         groups = read_groups(X, sensitive_features, self.groups_from)
         warn_of_scaled(groups)
         # Fewer than two groups with both labels are refused before anything is trained.
-        halves, own = np.full(int(counted.sum()), 0.5), groups.take(counted).encoded
+        halves, own = np.full(int(counted.sum()), 0.5), taken(groups, counted)
         fitted_groups(tally_arrays(halves, labels[counted], [own], grid=Grid(1)))
-        given = None if sample_weight is None else weight
-        params, split_params = self._routed(sensitive_features, given, fit_params, groups)
-        base, features = self._estimator(), self._features(X)
-        self.response_ = response_of(base, self.recalibrate is not None, self._needs_calibration)
-        if self._is_prefit():
-            scores = self._score_prefit(base, features, groups)
-            fold = np.zeros(len(scores), dtype=np.intp)
-        else:
-            folds = folds_of(features, labels, groups, self.cv, split_params)
-            scores, fold = self._cross_fit(base, features, y, groups, params, folds)
+        given = {"sensitive_features": sensitive_features}
+        given |= {"sample_weight": None if sample_weight is None else weight, **fit_params}
+        scores, fold = self._held_out(X, y, labels, groups, given)
         held_out = (fold >= 0) & counted
         scores, labels, weight = scores[held_out], labels[held_out], weight[held_out]
-        groups, self.calibrator_ = groups.take(held_out), None
+        groups, self.calibrator_ = taken(groups, held_out), None
         if self.recalibrate is not None:
             raw, method, fold = scores, self.recalibrate, fold[held_out]
             scores = _cross_calibrated(method, raw, fold, labels, groups, weight)
             unknown = "pooled" if self.unknown == "keep" else "error"
             self.calibrator_ = GroupCalibrator(method, unknown=unknown).fit(
-                raw, labels, sensitive_features=groups.features, sample_weight=weight
+                raw, labels, sensitive_features=features_of(groups), sample_weight=weight
             )
         grid = Grid(edges=self._edges(question))
-        self.tally_ = tally_arrays(scores, labels, [groups.encoded], weight, grid=grid)
-        repair = self._repair
-        options = {o.name: getattr(self, o.name) for o in repair.options if hasattr(self, o.name)}
+        self.tally_ = tally_arrays(scores, labels, [groups], weight, grid=grid)
+        repair, options = self._repair, self._options()
         self._offer = Offer(repair.name, self.tally_, question, {**options, "salt": self.salt})
         self._unseen: Unseen | None = None
         self.rule_ = self._offer.made(warn=True)
@@ -313,84 +314,71 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         default = LogisticRegression()
         return default.set_fit_request(sample_weight=True) if routing_is_on() else default
 
-    def _routed(
-        self,
-        sensitive_features: Any,
-        sample_weight: Any,
-        fit_params: dict[str, Any],
-        groups: Groups,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of the estimator's fit, and of the splitter.
-
-        With routing on, these are the ones requested; else the estimator gets all ``fit_params``,
-        and the weights if it takes them.
-        """
-        estimator, params, split_params = self._estimator(), dict(fit_params), {}
-        if routing_is_on():
-            own = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-            passed = {k: v for k, v in {**own, **fit_params}.items() if v is not None}
-            routed = process_routing(self, "fit", **passed)
-            params, split_params = dict(routed.estimator.fit), routed.splitter.split
-        if self._is_prefit():
-            return {}, {}
-        if not routing_is_on() and sample_weight is not None:
-            if wants(estimator, "fit", "sample_weight"):
-                params["sample_weight"] = sample_weight
-            elif not isinstance(estimator, FrozenEstimator):
-                warnings.warn(
-                    f"{type(estimator).__name__} takes no sample_weight: it is trained without; "
-                    "the repair uses the weights.",
-                    IsocostWarning,
-                    stacklevel=3,
-                )
-        if wants(estimator, "fit", "sensitive_features"):
-            params["sensitive_features"] = groups.features
-        return params, split_params
-
-    def _is_prefit(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == "prefit"
-
-    def _score_prefit(self, base: Any, X: Any, groups: Groups) -> Floats:
-        try:
-            check_is_fitted(base)
-        except NotFittedError as error:
-            rule, got = 'must be fitted when cv="prefit"', f"{type(base).__name__} that is not"
-            step = (
-                "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
-                "where this estimator is cloned, as in searches; or use cv=5"
-            )
-            raise UsageError(Problem("estimator", rule, got, step)) from error
-        self.estimator_ = base
-        seen, kept_out = getattr(base, "n_features_in_", 0), self.groups_from is not None
-        if kept_out and not self.train_on_groups and seen > _num_features(X):
-            rule = "must be True for an estimator that was fitted on the column of the groups"
-            got = f"an estimator fitted on {seen} columns, and X has {_num_features(X)} without it"
-            step = "pass train_on_groups=True, or an estimator that was fitted without the column"
-            raise UsageError(Problem("train_on_groups", rule, got, step))
-        return raw_scores(base, X, self.response_, groups, self.pos_label_)
-
-    def _cross_fit(
-        self, base: Any, X: Any, y: Any, groups: Groups, params: dict[str, Any], folds: list[Fold]
+    def _held_out(
+        self, X: Any, y: Any, labels: Ints, groups: Encoded, given: dict[str, Any]
     ) -> tuple[Floats, Ints]:
-        """Fit the final estimator, and score rows with models that had not seen them.
+        """Fit the final estimator; return scores by models that had not seen the row, and folds.
 
-        Returns the scores and the fold of each row.  Unlike for cross_val_predict, rows may be left
-        out, as by a single holdout: their fold is -1.
+        ``given`` is what fit was given besides.  With routing on, the estimator and the splitter
+        get what they request; else the estimator gets all of it, and the weights if it takes them.
+        Unlike for cross_val_predict, rows may be left out, as by a holdout: their fold is -1.
         """
-        n = len(groups)
+        base, X = self._estimator(), self._features(X)
+        is_prefit = isinstance(self.cv, str) and self.cv == "prefit"
+        given = {name: value for name, value in given.items() if value is not None}
+        if routing_is_on():
+            routed = process_routing(self, "fit", **given)
+            params, split_params = dict(routed.estimator.fit), routed.splitter.split
+        else:
+            params, split_params = given, {}
+            params.pop("sensitive_features", None)
+            if "sample_weight" in params and not wants(base, "fit", "sample_weight"):
+                del params["sample_weight"]
+                if not is_prefit and not isinstance(base, FrozenEstimator):
+                    warnings.warn(
+                        f"{type(base).__name__} takes no sample_weight: it is trained without; "
+                        "the repair uses the weights.",
+                        IsocostWarning,
+                        stacklevel=3,
+                    )
+        if wants(base, "fit", "sensitive_features"):
+            params["sensitive_features"] = features_of(groups)
+        recalibrated = self.recalibrate is not None
+        self.response_ = response_of(base, recalibrated, self._needs_calibration)
+        if is_prefit:
+            self.estimator_ = base
+            try:
+                check_is_fitted(base)
+            except NotFittedError as error:
+                rule, got = 'must be fitted when cv="prefit"', f"{type(base).__name__} that is not"
+                step = (
+                    "fit it on other data first, and put it into sklearn.frozen.FrozenEstimator "
+                    "where this estimator is cloned, as in searches; or use cv=5"
+                )
+                raise UsageError(Problem("estimator", rule, got, step)) from error
+            count, kept_out = _num_features(X), self.groups_from is not None
+            seen = getattr(base, "n_features_in_", 0)
+            if kept_out and not self.train_on_groups and seen > count:
+                rule = "must be True for an estimator that was fitted on the column of the groups"
+                got = f"an estimator fitted on {seen} columns, and X has {count} without it"
+                step = "pass train_on_groups=True, or an estimator that was fitted without the "
+                raise UsageError(Problem("train_on_groups", rule, got, step + "column"))
+            scores = raw_scores(base, X, self.response_, groups, self.pos_label_)
+            return scores, np.zeros(len(scores), dtype=np.intp)
+        folds = folds_of(X, labels, groups, self.cv, split_params)
         tested = np.concatenate([np.asarray(test) for _, test in folds])
-        if len(tested) == 0 or np.bincount(tested, minlength=n).max() > 1:
+        if len(tested) == 0 or np.bincount(tested).max() > 1:
             rule = "must test each row at most once"
             got = "a splitter that tests rows several times, or none"
             step = "use cv=5, a KFold, or a ShuffleSplit with n_splits=1 for a single holdout"
             raise UsageError(Problem("cv", rule, got, step))
-        scores, fold_of_row = np.full(n, np.nan), np.full(n, -1)
+        scores, fold_of_row = np.full(len(groups), np.nan), np.full(len(groups), -1)
         for fold, (train, test) in enumerate(folds):
             # Some estimators do not return themselves, such as fairlearn's GridSearch before 0.13.
             model = clone(base)
             part = _check_method_params(X, params, train)
             model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **part)
-            held_out, mine = _safe_indexing(X, test), groups.take(test)
+            held_out, mine = _safe_indexing(X, test), taken(groups, test)
             scores[test] = raw_scores(model, held_out, self.response_, mine, self.pos_label_)
             fold_of_row[test] = fold
         self.estimator_ = clone(base)
@@ -440,8 +428,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         """The repaired score of each row: the probability of the positive class."""
         X, scores, groups = self._scores(X, sensitive_features)
         coins = partial(coins_of_rows, X, ids, self.rule_.salt, self.random_state)
-        encoded = [groups.encoded]
-        return apply_arrays(self.rule_, scores, encoded, coins, unknown=self.unknown)[1]
+        return apply_arrays(self.rule_, scores, [groups], coins, unknown=self.unknown)[1]
 
     def expected_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """The probability of each class on average over the coin: for ranking.
@@ -451,7 +438,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         """
         _, scores, groups = self._scores(X, sensitive_features)
         mean = scores.copy()
-        for code, group in enumerate(groups.names):
+        for code, group in enumerate(groups.values):
             mine = np.flatnonzero(groups.codes == code)
             for segment in self.rule_.segments(group):
                 inside = mine[segment.holds(scores[mine])]
@@ -492,18 +479,18 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
             sample_weight = None if weight is None else np.asarray(weight)[decided]
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
-    def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Groups]:
+    def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Encoded]:
         """The rows, their scores before the repair (recalibrated if so set), and their groups."""
         check_is_fitted(self)
         X = indexable(X)[0]
         groups = read_groups(X, sensitive_features, self.groups_from)
-        unknown = [name for name in groups.names if name not in self.rule_.groups]
+        unknown = [name for name in groups.values if name not in self.rule_.groups]
         if unknown and self.unknown == "error":
             raise unknown_groups(unknown, self.rule_.groups)
         features = self._features(X)
         scores = raw_scores(self.estimator_, features, self.response_, groups, self.pos_label_)
         if self.calibrator_ is not None:
-            scores = self.calibrator_.predict(scores, sensitive_features=groups.features)
+            scores = self.calibrator_.predict(scores, sensitive_features=features_of(groups))
         return X, scores, groups
 
     # For scikit-learn
@@ -753,11 +740,7 @@ class Reconciled(PostProcessor):
     infeasible: Infeasible = "raise"
 
     _repair = REPAIRS["reconcile"]
-
-    def _met(self, question: Question) -> Reconcilability:
-        names = ("equal", "floor", "no_worse", "monotone")
-        options = {name: getattr(self, name) for name in names}
-        return Reconcilability(check_request(question, self.tolerance, self.levels, **options))
+    _verdict = Reconcilability
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -821,13 +804,10 @@ class HandOver(PostProcessor):
     infeasible: Infeasible = "raise"
 
     _repair = REPAIRS["hand_over"]
-
-    def _met(self, question: Question) -> Deferral:
-        check_single("handed_over_label", self.handed_over_label)
-        options = {"share": self.share, "keep": self.keep}
-        return Deferral(check_request(question, self.tolerance, self.levels, **options))
+    _verdict = Deferral
 
     def _read_classes(self) -> None:
+        check_single("handed_over_label", self.handed_over_label)
         self.handed_over_label_ = self.handed_over_label
         if self.handed_over_label is None:
             kind = self.classes_.dtype.kind

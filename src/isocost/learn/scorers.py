@@ -24,7 +24,7 @@ from isocost.costs import CostLike, as_cost
 from isocost.engines.arrays import tally_arrays
 from isocost.errors import DataError, Problem, UsageError, listing
 from isocost.grid import Grid
-from isocost.learn.inputs import GroupsFrom, groups_of, positive_of, read_groups, wants
+from isocost.learn.inputs import GroupsFrom, features_of, groups_of, positive_of, read_groups, wants
 from isocost.measures.feasibility import feasibility
 from isocost.measures.table import MEASURES
 from isocost.question import DEFAULT
@@ -163,7 +163,7 @@ def cost_disparity(
     >>> cost_disparity([1, 1, 0, 0], [0.5, 0.75, 0.5, 0.25], sensitive_features=[*"abab"])
     0.25
     """
-    groups = groups_of(sensitive_features, len(y_score)).encoded
+    groups = groups_of(sensitive_features, len(y_score))
     tally = tally_arrays(y_score, y_true, [groups], sample_weight, grid=Grid())
     costs = feasibility(tally, cost).costs.values()
     return float(max(costs) - min(costs))
@@ -225,7 +225,7 @@ class GroupScorer:
         passed: dict[str, Any] = {}
         if _takes(self.metric, "sensitive_features"):
             groups = read_groups(X, sensitive_features, self.groups_from)
-            passed["sensitive_features"] = groups.features
+            passed["sensitive_features"] = features_of(groups)
         if sample_weight is not None:
             if not _takes(self.metric, "sample_weight"):
                 rule, got = "must be taken by the metric", f"{self.title}, which has no such one"

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from isocost.checks import as_number, check_amount, check_flag, check_whole, check_word, short
+from isocost.engines.columns import Encoded
 from isocost.errors import (
     ConstraintWarning,
     DataError,
@@ -26,14 +27,7 @@ from isocost.errors import (
     listing,
 )
 from isocost.groups import names_of
-from isocost.learn.inputs import (
-    Groups,
-    positive_labels,
-    read_groups,
-    require_groups,
-    two_classes,
-    weights_of,
-)
+from isocost.learn.inputs import read_groups, read_labels, taken, weights_of
 from isocost.typing import Floats, Ints
 
 KINDS = {"both": {"fpr": 0, "fnr": 1}, "fpr": {"fpr": 0}, "fnr": {"fnr": 1}}
@@ -277,12 +271,10 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         max_iter = check_whole("max_iter", self.max_iter, 1)
         given = X
         X, y = validate_data(self, X, y, dtype=np.float64)
-        groups = read_groups(given, require_groups(sensitive_features))
+        groups = read_groups(given, sensitive_features)
         weight = weights_of(sample_weight, len(X))
-        self.classes_, codes = two_classes(y, weight=weight)
-        self.pos_label_, label = positive_labels(self.classes_, codes, self.pos_label)
-        used = weight > 0
-        X, label, groups, weight = X[used], label[used], groups.take(used).sorted(), weight[used]
+        label, used = read_labels(self, y, weight), weight > 0
+        X, label, groups, weight = X[used], label[used], taken(groups, used), weight[used]
         scaler = StandardScaler(with_mean=self.fit_intercept).fit(X, sample_weight=weight)
         x, ridge = scaler.transform(X), 1.0 / (C * weight.sum() * scaler.scale_**2)
         if self.fit_intercept:
@@ -353,12 +345,14 @@ class EqualizedOddsLogisticRegression(LinearClassifierMixin, BaseEstimator):  # 
         return tags
 
 
-def _averages(groups: Groups, label: Ints, weight: Floats, labels: list[int]) -> tuple[Any, Floats]:
+def _averages(
+    groups: Encoded, label: Ints, weight: Floats, labels: list[int]
+) -> tuple[Any, Floats]:
     """Averages over the people of each label and group, and the label's place of each average.
 
     Groups without the labels that the constraint is about are left out; a warning names them.
     """
-    names = list(names_of(groups.names).values())
+    names = list(names_of(groups.values).values())
     if len(names) < 2:
         rule, got = "must hold at least two groups", f"only {names[0]!r}"
         step = "train without a constraint: sklearn.linear_model.LogisticRegression"

@@ -554,9 +554,7 @@ class Display(ABC):
         positive = positive_of(estimator)
         scores = raw_scores(estimator, X, response, groups, positive)
         labels = (np.asarray(y) == positive).astype(np.intp)
-        return cls.from_predictions(
-            labels, scores, groups.encoded, *args, weight=sample_weight, **options
-        )
+        return cls.from_predictions(labels, scores, groups, *args, weight=sample_weight, **options)
 
     @abstractmethod
     def plot(self, ax: Axes | None = None) -> Self:
