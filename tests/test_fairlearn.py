@@ -104,7 +104,6 @@ def test_a_chance_of_a_decision_is_no_risk_score(make):
 
 
 def test_recalibrated_it_may_be_repaired():
-    pytest.importorskip("isocost.learn.calibrator")
     model = CalibratedEqualizedOdds(thresholder(), recalibrate="isotonic", cv=2, tolerance=0.02)
     model.fit(X, Y, sensitive_features=GROUP)
     assert model.repaired_audit_.disparity.difference <= 0.02 + 1e-9
