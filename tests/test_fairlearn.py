@@ -27,39 +27,6 @@ def thresholder():
     )
 
 
-def test_our_measures_in_their_frame_are_those_of_our_audit():
-    scores = clone(FAST).fit(X, Y).predict_proba(NEW_X)[:, 1]
-    audit = measured(ic.tally({"score": scores, "label": NEW_Y, "group": NEW_GROUP}))
-    names = ("generalized_fpr", "generalized_fnr", "calibration_gap")
-    frame = metrics.MetricFrame(
-        metrics={name: getattr(ic, name) for name in names},
-        y_true=NEW_Y,
-        y_pred=scores,
-        sensitive_features=NEW_GROUP,
-    )
-    for group, numbers in audit.groups.items():
-        for name in names:
-            assert frame.by_group.loc[group, name] == pytest.approx(
-                getattr(numbers, name), abs=1e-12
-            )
-    differences = frame.difference()
-    for name in names[:2]:
-        assert differences[name] == pytest.approx(audit.disparities[name].difference, abs=1e-12)
-
-
-def test_a_group_without_positives_does_not_stop_a_frame():
-    with pytest.warns(ic.UncertainWarning, match="generalized FNR is not defined, and NaN"):
-        frame = metrics.MetricFrame(
-            metrics={"fpr": ic.generalized_fpr, "fnr": ic.generalized_fnr},
-            y_true=[0, 1, 0, 1, 0, 0],
-            y_pred=[0.2, 0.7, 0.3, 0.6, 0.4, 0.5],
-            sensitive_features=[*"aabbcc"],
-        )
-    assert frame.by_group.loc["c", "fpr"] == pytest.approx(0.45)
-    assert np.isnan(frame.by_group.loc["c", "fnr"])
-    assert frame.by_group.loc["a", "fnr"] == pytest.approx(0.3)
-
-
 def test_every_measure_by_name_in_a_frame_with_a_group_without_positives():
     y, group = np.array([0, 1, 0, 1, 0, 0]), [*"aabbcc"]
     scores = np.array([0.2, 0.7, 0.6, 0.4, 0.4, 0.5])

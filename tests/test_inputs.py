@@ -14,7 +14,7 @@ import isocost as ic
 from isocost.coin import BITS, coins
 from isocost.learn import EqualizedOdds
 from isocost.learn.inputs import coins_of_rows, features_of, read_groups, row_hashes
-from tests.test_postprocess import FAST, GROUP, NEW_GROUP, NEW_X, X, Y
+from tests.test_postprocess import FAST, NEW_X, X, Y
 
 ROWS = np.zeros((4, 2))
 TEXTS = ["a", "b", "a", "c"]
@@ -89,14 +89,6 @@ def test_groups_from_a_function_in_an_estimator():
     assert model.predict(NEW_X).shape == (500,)
     passed = model.predict(NEW_X, sensitive_features=NEW_X[:, 0] > 0)
     assert np.array_equal(model.predict(NEW_X), passed)
-
-
-def test_intersections_in_an_estimator():
-    both = pd.DataFrame({"g": GROUP, "h": np.arange(3000) % 2})
-    model = EqualizedOdds(FAST, cv=2).fit(X, Y, sensitive_features=both)
-    assert model.rule_.groups == (("a", 0), ("a", 1), ("b", 0), ("b", 1))
-    new = pl.DataFrame({"g": NEW_GROUP, "h": np.arange(500) % 2})
-    assert model.predict(NEW_X, sensitive_features=new).shape == (500,)
 
 
 FRAME = pd.DataFrame({"sex": ["f", "m"], "age": [20, 30]})

@@ -18,7 +18,6 @@ from sklearn.model_selection import (
     KFold,
     ShuffleSplit,
     cross_val_predict,
-    cross_validate,
 )
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -502,17 +501,6 @@ def test_set_output_in_a_pipeline():
     assert len(pipeline[-1].tally_.groups) == 2
 
 
-@pytest.mark.parametrize("kind", EVERY)
-def test_clone_pickle_json_html(kind):
-    model = kind(FAST, cv=2).fit(X, Y, sensitive_features=GROUP)
-    assert clone(model).get_params()["cv"] == 2
-    again = pickle.loads(pickle.dumps(model))
-    new = {"sensitive_features": NEW_GROUP}
-    assert np.array_equal(again.predict_proba(NEW_X, **new), model.predict_proba(NEW_X, **new))
-    assert ic.Rule.from_json(model.rule_.to_json()) == model.rule_
-    assert kind.__name__ in model._repr_html_()
-
-
 def test_the_default_estimator():
     model = EqualizedOdds().fit(X, Y, sensitive_features=GROUP)
     assert isinstance(model.estimator_, LogisticRegression)
@@ -657,15 +645,6 @@ def test_requests_can_be_turned_off_and_renamed(routing):
     model.set_fit_request(sensitive_features=False)
     with pytest.raises(TypeError, match="unexpected argument"):
         make_pipeline(StandardScaler(), model).fit(X, Y, sensitive_features=GROUP)
-
-
-def test_cross_validate(routing):
-    found = cross_validate(
-        CalibratedEqualizedOdds(FAST, cv=2),
-        X, Y, cv=3, params={"sensitive_features": GROUP}, return_estimator=True,
-    )  # fmt: skip
-    assert (found["test_score"] > 0.7).all()
-    assert sum(model.tally_.n for model in found["estimator"]) == 6000
 
 
 @pytest.mark.parametrize("scoring", ["of the pipeline", "given"])

@@ -241,7 +241,7 @@ def unweighted(y_true, y_score):
             lambda: cost_disparity_scorer().set_score_request(weight=True),
             "set_score_request: takes sensitive_features",
         ),
-        (lambda: ic.scorer("f42"), "metric: must be a function, or the name of a measure"),
+        (lambda: ic.scorer("f42"), "metric: must be a function f.* or the name of a measure: "),
         (lambda: ic.scorer(3), "metric: must be a function f"),
         (lambda: ic.scorer("fpr", greater_is_better="yes"), "greater_is_better: must be True or"),
         (lambda: ic.scorer("calibration_slope"), "must be given for calibration_slope"),

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -317,18 +315,6 @@ def test_in_pipelines_and_searches():
         grid = {"equalizedoddslogisticregression__bound": [0.1, 0.05]}
         search = GridSearchCV(pipe, grid, cv=2).fit(X, y, sensitive_features=group)
         assert hasattr(search.best_estimator_[-1], "met_")
-
-
-def test_clone_pickle_and_repr():
-    X, y, group = people()
-    model = EqualizedOddsLogisticRegression("fnr")
-    assert clone(model).get_params() == model.get_params()
-    assert "constraint='fnr'" in repr(model)
-    model.fit(X, y, sensitive_features=group)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
-    assert "EqualizedOddsLogisticRegression" in model._repr_html_()
 
 
 def test_which_label_is_positive():

@@ -395,8 +395,7 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         if self._unseen is None:
             # An offer that changes nothing does not look at new people.
             asked = self._offer.question
-            again = self._offer.unseen or unseen(self.tally_, self.rule_, question=asked)
-            self._unseen = again
+            self._unseen = self._offer.unseen or unseen(self.tally_, self.rule_, question=asked)
         return self._unseen
 
     # Predicting
@@ -473,11 +472,9 @@ class PostProcessor(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  #
         decided = np.isin(predicted, self.classes_)
         if not decided.any():
             return float("nan")
-        if not decided.all():
-            predicted, y = predicted[decided].astype(self.classes_.dtype), np.asarray(y)[decided]
-            weight = sample_weight
-            sample_weight = None if weight is None else np.asarray(weight)[decided]
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight)[decided]
+        predicted = predicted[decided].astype(self.classes_.dtype)
+        return float(accuracy_score(np.asarray(y)[decided], predicted, sample_weight=weight))
 
     def _scores(self, X: Any, sensitive_features: Any) -> tuple[Any, Floats, Encoded]:
         """The rows, their scores before the repair (recalibrated if so set), and their groups."""
@@ -647,14 +644,12 @@ class EqualizedOdds(PostProcessor):
 
     Parameters
     ----------
-    estimator : classifier
-        With predict_proba or decision_function; LogisticRegression() if None.
     threshold : float
         The score from which people are treated as positive.
     rates : {"generalized", "hard"}
         Which rates to equalize: generalized ones, or those of the decisions at the threshold.
-    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
-        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
+    estimator, recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state
+        As in :class:`CalibratedEqualizedOdds`, and so are ``confidence`` and ``pos_label``.
 
     Attributes
     ----------
@@ -701,12 +696,10 @@ class Reconciled(PostProcessor):
 
     Parameters
     ----------
-    estimator : classifier
-        With predict_proba or decision_function; LogisticRegression() if None.
     threshold, equal, tolerance, cost, levels, floor, no_worse, monotone, infeasible
         As in :func:`isocost.reconcile`.
-    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
-        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
+    estimator, recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state
+        As in :class:`CalibratedEqualizedOdds`, and so are ``confidence`` and ``pos_label``.
 
     Attributes
     ----------
@@ -753,16 +746,14 @@ class HandOver(PostProcessor):
 
     Parameters
     ----------
-    estimator : classifier
-        With predict_proba or decision_function; LogisticRegression() if None.
     share, tolerance, threshold, keep, levels, infeasible
         As in :func:`isocost.hand_over`.
     handed_over_label : optional
         What :meth:`predict` returns for people who are handed over.  By default, for classes that
         are whole numbers or booleans, the whole number before the least of them (-1 for 0 and 1),
         NaN for other numbers, and "handed over" for texts.
-    recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state, confidence
-        As in :class:`CalibratedEqualizedOdds`, and so is ``pos_label``.
+    estimator, recalibrate, cv, groups_from, train_on_groups, unknown, salt, random_state
+        As in :class:`CalibratedEqualizedOdds`, and so are ``confidence`` and ``pos_label``.
 
     Attributes
     ----------

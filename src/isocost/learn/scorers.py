@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -79,15 +79,13 @@ def scorer(
     >>> ic.scorer(roc_auc_score)(model, X, y), round(ic.scorer("generalized_fpr")(model, X, y), 3)
     (1.0, -0.189)
     """
-    if isinstance(metric, str):
-        known = [name for name in MEASURES if hasattr(metrics, name)]
-        if metric not in known:
-            rule = f"must be a function, or the name of a measure: {listing(known, 40)}"
-            raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
+    known = [name for name in MEASURES if hasattr(metrics, name)]
+    if isinstance(metric, str) and metric in known:
         metric = getattr(metrics, metric)
     if not callable(metric):
-        rule, step = "must be a function f(y_true, y_score), or the name of a measure", 'use "fpr"'
-        raise UsageError(Problem("metric", rule, short(metric), step))
+        measures = listing(known, 40)
+        rule = f"must be a function f(y_true, y_score), or the name of a measure: {measures}"
+        raise UsageError(Problem("metric", rule, short(metric), 'use "fpr", for example'))
     check_word("response_method", response_method, get_args(Response))
     name = getattr(metric, "__name__", type(metric).__name__)
     if greater_is_better is None:
@@ -189,17 +187,13 @@ class GroupScorer:
     groups_from: GroupsFrom
     kwargs: dict[str, Any]
     title: str
-
-    def __post_init__(self) -> None:
-        self._requests: dict[str, Any] = {"sensitive_features": True}
+    _requests: dict[str, Any] = field(default_factory=lambda: {"sensitive_features": True})
 
     def set_score_request(self, **requests: bool | str | None) -> GroupScorer:
         """Request metadata: ``sensitive_features`` (the default), sample_weight, ids."""
-        unknown = sorted(set(requests) - set(METADATA))
-        if unknown:
-            rule = f"takes {', '.join(METADATA)}"
-            got, step = ", ".join(unknown), "use one of these names"
-            raise UsageError(Problem("set_score_request", rule, got, step))
+        if unknown := ", ".join(sorted(set(requests) - set(METADATA))):
+            rule, step = f"takes {', '.join(METADATA)}", "use one of these names"
+            raise UsageError(Problem("set_score_request", rule, unknown, step))
         self._requests.update(requests)
         return self
 
