@@ -74,6 +74,19 @@ def scored(scored_name: str) -> ic.Tally:
     return ic.Tally.load(DATA / f"{scored_name}.json")
 
 
+@pytest.fixture
+def command(capsys):
+    """A function that runs a command in this process: exit code, output and error stream."""
+    from isocost.cli.app import main
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main(list(map(str, arguments)))
+        return left.value.code, *capsys.readouterr()
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def scored_folder() -> Path:
     folder = Path(os.environ.get("ISOCOST_DATA", "")) / "scored"
