@@ -14,17 +14,15 @@ from isocost.judging.offers import Offer
 from isocost.repairs.base import reason_on
 from isocost.rules import Promise
 from isocost.verdict.judgement import Findings, judge
+from tests.populations import drawn_rows
 from tests.processes import run
 
 FPR = ic.Question("fpr")
 
 
 def population(shapes, sizes, shift=0.0, seed=0):
-    rng = np.random.default_rng(seed)
-    score = np.concatenate([rng.beta(*shape, n) for shape, n in zip(shapes, sizes, strict=True)])
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    label = (rng.random(len(score)) < np.clip(score + shift * (group == 1), 0, 1)).astype(int)
-    return {"score": score, "label": label, "group": group}
+    """Calibrated scores, but for those of the second group, which are shifted."""
+    return drawn_rows(seed, sizes, shapes, shift * np.repeat(np.arange(len(sizes)) == 1, sizes))
 
 
 NOISE = population([(2, 3)] * 2, [25, 25])
