@@ -148,12 +148,6 @@ def test_compare_shows_who_is_selected():
     assert rates == [[group, m.selection_rate] for group, m in after.groups.items()]
 
 
-@pytest.mark.parametrize("rules", [["x"], {"original": RULE}])
-def test_compare_refuses_other_things(rules):
-    with pytest.raises(ic.UsageError, match="rules: must be rules, by other names"):
-        ic.compare(compas(), rules)
-
-
 def test_every_repair_and_a_choice():
     """Costs cannot be made equal, so reconcile: odds would give up calibration."""
     found = ic.compare(compas(), cost="fpr", remakes=10)

@@ -234,13 +234,6 @@ def test_small_groups_are_listed_and_decide_nothing():
     assert everybody.compared == (0, 1, 7)
 
 
-@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
-def test_without_two_groups_of_both_labels_nothing_is_decided():
-    data = {"score": [0.2, 0.3, 0.4, 0.5], "label": [0, 0, 0, 1], "group": [0, 0, 1, 1]}
-    verdict = ic.audit(ic.tally(data)).verdict
-    assert (verdict.reason, verdict.calibrated, verdict.feasible) == ("few", "unknown", "unknown")
-
-
 @pytest.mark.filterwarnings("ignore::isocost.IsocostWarning")
 def test_coarsening_is_said_to_leave_decisions_alone_where_it_does():
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import isocost as ic
 from isocost.cli.app import app
+from isocost.examples import compas
 from isocost.learn import (
     CalibratedEqualizedOdds,
     EqualizedOdds,
@@ -237,6 +238,9 @@ def test_nothing_can_be_repaired_with_fewer_than_two_groups_to_compare(name):
         with pytest.raises(ic.DataError) as error:
             ask(tally)
         assert str(error.value).startswith(NOT_ENOUGH)
+    for ask in (*asks, ic.audit):
+        with pytest.raises(ic.DataError, match="group: must have at least two values"):
+            ask(compas().select(["Caucasian"]))
 
 
 @pytest.mark.parametrize(("label", "kind"), [(0, "positives"), (1, "negatives")])
