@@ -9,7 +9,6 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.judging.audit import _short
 from tests.conftest import DATA, measured, sample
-from tests.populations import drawn_rows
 
 
 def test_disparities():
@@ -245,18 +244,6 @@ def test_options_of_the_intervals():
     assert closed.groups["Caucasian"].intervals["cost"] == pytest.approx(narrow, abs=0.01)
     with pytest.raises(ic.UsageError, match="confidence: must be a number"):
         ic.audit(compas(), confidence=95)
-
-
-def test_without_resamples_nothing_speaks_of_them():
-    tally = ic.tally(drawn_rows(0, [1000] * 3, [(2, 3)] * 3))
-    with pytest.warns(ic.UncertainWarning) as caught:
-        result = ic.audit(tally, replicates=0)
-    said = [str(warning.message) for warning in caught] + [repr(result), result._repr_html_()]
-    assert not any("resample" in text for text in said)
-    assert "It is not established that this is more than chance." in result.advice
-    plain = json.loads(result.to_json())
-    assert plain["verdict"]["reason"] == "unestablished"
-    assert "resample" not in result.to_json()
 
 
 def test_an_interval_without_bounds_is_told_in_words():

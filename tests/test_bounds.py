@@ -433,11 +433,6 @@ def test_bound_scales_and_does_not_mind_units():
     )
 
 
-def test_exact_constraints_leave_perfect_scores_alone():
-    bound = mb.impossibility_bound("fpr", "fnr", [0.2, 0.5, 0.7])
-    assert (bound.tight, bound.norm) == (0.0, 0.0)
-
-
 def test_a_pair_that_is_not_distinct_bounds_nothing_but_a_third_group_does():
     none = mb.impossibility_bound("fpr", "fnr", {"a": 0.3, "b": 0.3}, 0.01, 0.01)
     assert none.tight == none.norm == math.inf

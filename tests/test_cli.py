@@ -41,17 +41,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_audit_prints_a_table_and_the_verdict(folder):
-    done = run("audit", folder / "compas.csv", "--cost", "fpr", "--full")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    row = "generalized FPR  0.4475 [.440, .455]  0.3600 [.353, .368]  0.4078 [.402, .413]"
-    assert row in done.stdout
-    said = " ".join(done.stdout.split())
-    assert "No repair can close this gap and keep the scores calibrated." in said
-    assert f"(isocost fit {folder / 'compas.csv'} --method reconcile --cost fpr -o " in said
-
-
 def test_results_in_other_formats(folder, tmp_path):
     options = ("audit", folder / "compas.csv", "--cost", "fpr")
     written = tmp_path / "audit.csv"
@@ -216,7 +205,7 @@ def test_fit_and_apply(folder, tmp_path):
     ("method", "options", "disparity"),
     [
         ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
-        ("odds", [], "generalized_fnr"),
+        ("odds", ["--threshold", 0.37], "generalized_fnr"),
         ("reconcile", [], "fpr"),
         ("reconcile", ["--equal", "selection_rate", "--levels", "8"], "selection_rate"),
         ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
@@ -278,32 +267,14 @@ def test_fit_has_every_option_of_every_repair(folder):
     [
         ("reconcile --floor 0.3", "--floor: must be NAME=NUMBER", 2),
         ("reconcile --floor accuracy=much", "--floor: must be NAME=NUMBER", 2),
-        ("reconcile --floor fpr=0.3", "floor: must name rates; a floor can be of tpr", 2),
         ("reconcile --levels some", "levels: must be a whole number from 2 to 1024", 2),
         ("reconcile --no-worse", "accept --tolerance 0.2197 or more", 1),
-        ("coarsen --cost fpr --tolerance 0.06", "pass --allow-decision-changes to let pools", 2),
     ],
 )
 def test_requests_that_repairs_refuse(folder, arguments, message, code):
     done = run("fit", folder / "compas.csv", "--method", *arguments.split())
     assert done.returncode == code
     assert message in " ".join(done.stderr.split())
-
-
-def test_compare(folder, tmp_path):
-    data = folder / "compas.csv"
-    options = ["--cost", "fpr", "--tolerance", 0.06, "-o", tmp_path / "w.json"]
-    run("fit", data, *options, *FEW)
-    run("fit", data, "--method", "reconcile", "--threshold", 0.37, "-o", tmp_path / "r.json", *FEW)
-    rules = [tmp_path / "w.json", tmp_path / "r.json"]
-    done = run("compare", data, *rules, "--threshold", 0.37, *FEW)
-    assert done.returncode == 0, done.stderr
-    assert "original" in done.stdout
-    assert "decided by a coin" in done.stdout
-    shown = run("compare", data, *rules, "--threshold", 0.37, *FEW, "--json").stdout
-    content = json.loads(shown)
-    assert list(content["rules"]) == ["original", "w", "r"]
-    assert content["rules"]["r"]["equalized_odds_difference"] < 1e-9
 
 
 def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
@@ -548,17 +519,6 @@ def test_pipes_and_devices_are_neither_waited_for_nor_replaced(folder, tmp_path)
     assert all((tmp_path / name).is_fifo() for name in ("pipe", "pipe.csv", "pipe.json"))
 
 
-@pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
-def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
-    rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
-    rule["made_from"]["reading"] = {"columns": columns}
-    (tmp_path / "r.json").write_text(json.dumps(rule))
-    command = ["apply", tmp_path / "r.json", folder / "compas.csv", "--id", "id"]
-    done = run(*command, "-o", tmp_path / "o.csv")
-    assert done.returncode == 2
-    assert "rule made_from: must say how the data were read" in done.stderr
-
-
 def test_letters_that_the_terminal_cannot_write(tmp_path):
     (tmp_path / "d.csv").write_text("score,label,group\n0.1,0,é\n0.9,1,é\n0.2,0,b\n0.7,1,b\n")
     done = shell("PYTHONIOENCODING=ascii $ISOCOST audit d.csv", tmp_path)
@@ -585,40 +545,6 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=60)
     assert (job.returncode, errors) == (130, "")
-
-
-def hostile_rules():
-    """Rules that could be read, and later ended a command with an internal error."""
-    made = ic.withhold(compas(), "fpr", 0.07).to_dict()
-    deep = made
-    for _ in range(900):
-        deep = [deep]
-    yield {**made, "notes": ["\ud800"]}
-    yield {**made, "method": "\udfff"}
-    yield {**made, "settings": {"tolerance": 10**400}}
-    yield {**made, "settings": {"deep": deep}}
-    yield {**made, "cost": {"fp": [["Caucasian", 1.0]], "fn": 1.0, "by_base_rate": True}}
-    yield {**made, "cost": {"fp": 1e308, "fn": 1e308, "by_base_rate": False}}
-
-
-@pytest.mark.parametrize("content", list(hostile_rules()), ids=range(6))
-def test_a_hostile_rule_is_no_internal_error(content, tmp_path):
-    (tmp_path / "rule.json").write_text(json.dumps(content))
-    compas().save(tmp_path / "day.json")
-    for arguments in (["compare", "day.json", "rule.json"], ["watch", "rule.json", "day.json"]):
-        done = run(*arguments, cwd=tmp_path)
-        assert done.returncode == 2
-        assert "next:" in done.stderr
-
-
-def test_a_hostile_tally_is_no_internal_error(tmp_path):
-    content = compas().to_dict()
-    for change in ({"groups": ["\ud800", "b"]}, {"columns": {"score": 3}}, {"columns": {"x": "y"}}):
-        (tmp_path / "day.json").write_text(json.dumps({**content, **change}))
-        for arguments in (["audit", "day.json"], ["fit", "day.json", "--score", "s"]):
-            done = run(*arguments, cwd=tmp_path)
-            assert done.returncode == 2
-            assert "day.json: must be what Tally.save writes" in done.stderr
 
 
 def test_bounds_say_what_cannot_both_be_equal(folder):

@@ -594,18 +594,6 @@ def test_income_holds_on_other_people_nearly_as_well_as_withholding(scored_folde
 # Pools: what they respect, targets met by dividing one bin, and none better by brute force
 
 
-def test_settling_merges_what_falls_and_what_is_on_the_wrong_side():
-    tens, score = np.full(3, 10.0), np.array([0.1, 0.2, 0.3])
-    falling = Bins(tens, np.array([5.0, 3.0, 8.0]), score)
-    assert falling.values(falling.finest).tolist() == [0.4, 0.8]
-    # All of them lie below 0.5, and their share of positives is above.
-    assert settle(Bins(tens, np.array([5.0, 3.0, 8.0]), score, (0.5,))).thresholds == ()
-    # The third bin lies below 0.5 and has a share of 0.8: it is joined with those below.
-    low = settle(Bins(np.array([10.0, 30.0, 10.0]), np.array([1.0, 6.0, 8.0]), score, (0.5,)))
-    assert low.thresholds == (0.5,)
-    assert low.values(low.finest).tolist() == [0.1, 14 / 40]
-
-
 def test_narrow_pools_join_the_finest_ones():
     score = np.array([0.1, 0.15, 0.3, 0.6, 0.62, 0.8])
     bins = Bins(np.full(6, 10.0), np.array([1.0, 2.0, 3.0, 6.0, 7.0, 8.0]), score, (0.5,))

@@ -26,10 +26,6 @@ def test_gini_by_its_definition(pairs):
     assert gini(x, w) == pytest.approx(wanted, abs=1e-9)
 
 
-def test_gini_of_nothing_is_undefined():
-    assert math.isnan(gini(np.zeros(3), np.ones(3)))
-
-
 def by_hand(data, rule, threshold):
     """Changes over people and coins, from a loop."""
     fates = []

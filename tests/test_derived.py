@@ -170,11 +170,6 @@ def test_selection_is_compared_with_the_highest_or_the_group_named():
     assert named.disparities["standardized_difference"].ratio != named.disparities["fpr"].ratio
 
 
-def test_a_reference_must_be_a_group():
-    with pytest.raises(ic.UsageError, match="reference: must be a group of the data"):
-        audited(rows(100), reference="nobody")
-
-
 @pytest.mark.parametrize("levels", [None, 10, 2])
 def test_scoring_rates_are_of_the_median(levels):
     data = rows(500, weighted=False, levels=levels)

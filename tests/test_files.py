@@ -636,18 +636,6 @@ def test_large_ids_keep_their_own_coins_and_stay_apart(tmp_path, ids):
             assert [str(row["c"]).lower() == "true" for row in rows] == wanted
 
 
-def test_underscores_make_no_numbers(tmp_path):
-    path = tmp_path / "d.csv"
-    path.write_text("score,label,group,id\n0_1,0,a,1_0\n0.5,1,b,2_0\n")
-    with pytest.raises(ic.DataError, match="1 values that are not, for example '0_1'"):
-        ic.tally(path)
-    path.write_text("score,label,group,id\n0.1,0_1,a,1_0\n0.5,1,b,2_0\n")
-    with pytest.raises(ic.DataError, match="1 other than 0 and 1"):
-        ic.tally(path)
-    ic.apply_file(COIN, path, tmp_path / "o.parquet", id="id")
-    assert pd.read_parquet(tmp_path / "o.parquet")["id"].tolist() == ["1_0", "2_0"]
-
-
 def test_a_rule_of_whole_numbers_and_a_file_of_fractions(tmp_path):
     (tmp_path / "d.csv").write_text("score,group\n0.1,1\n0.2,2\n0.3,2.5\n")
     rule = ic.Rule((1.0, 2, 2.5), (Row(1.0, 0.0, 1.0, "set", 0.5, 1.0),), "test")

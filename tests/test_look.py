@@ -9,7 +9,6 @@ import pytest
 
 import isocost as ic
 from isocost.engines.look import SAMPLE, SHOWN, preview
-from isocost.errors import FileError
 from isocost.examples import compas_rows
 from tests.conftest import sample
 
@@ -101,11 +100,6 @@ def test_odd_columns_are_shown_and_not_guessed(tmp_path):
     assert not found.columns[0].numeric
     assert max(len(value) for column in found.columns for value in column.values) <= 80
     assert found.guess["score"] is None
-
-
-def test_nothing_there():
-    with pytest.raises(FileError, match="must exist"):
-        preview("nothing-here.csv")
 
 
 # As Excel writes it in many countries: Windows-1252, semicolons, decimal commas, CRLF, words.

@@ -637,11 +637,27 @@ def test_perfect_scores_stay():
     assert len(ic.reconcilable(tally).feasible) == 9
 
 
-def test_identical_groups_keep_their_levels():
-    part = [(0.1, 100, 12), (0.4, 90, 30), (0.6, 80, 52), (0.9, 70, 60)]
-    rule = reconcile(from_counts({"a": part, "b": part}))
+FOUR = [(0.1, 100, 12), (0.4, 90, 30), (0.6, 80, 52), (0.9, 70, 60)]
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        # Groups that are the same keep their levels.
+        ({"a": FOUR, "b": FOUR}, [0.12, 30 / 90, 0.65, 60 / 70] * 2),
+        # All of b must be negative, and the mean of b lies between 0.499 and 0.5.
+        (
+            {"a": [(0.2, 100, 20)], "b": [(0.1, 2500, 0), (0.4, 2500, 2499)]},
+            [0.2, 2499 / 5000, 2499 / 5000],
+        ),
+        # A share that is the threshold is positive.
+        ({g: [(0.2, 60, 10), (0.7, 70, 35)] for g in "ab"}, [10 / 60, 0.5] * 2),
+    ],
+)
+def test_levels_whose_scores_are_certain(table, values):
+    rule = reconcile(from_counts(table))
     assert not rule.needs_coin
-    assert [row.value for row in rule.rows[:4]] == [0.12, 30 / 90, 0.65, 60 / 70]
+    assert [row.value for row in rule.rows] == values
 
 
 def test_constant_scores_become_the_base_rates():
@@ -650,19 +666,6 @@ def test_constant_scores_become_the_base_rates():
     assert [row.value for row in rule.rows] == [0.2, 0.4]
     assert [(row.lo, row.hi) for row in rule.rows] == [(0.0, 0.5)] * 2
     assert "Nobody in a scores at or above 0.5: such scores stay." in rule.notes
-
-
-def test_a_base_rate_just_below_the_threshold_is_an_output():
-    """All of b must be negative, and the mean of b lies between 0.499 and 0.5."""
-    tally = from_counts({"a": [(0.2, 100, 20)], "b": [(0.1, 2500, 0), (0.4, 2500, 2499)]})
-    rule = reconcile(tally)
-    assert [row.value for row in rule.rows if row.group == "b"] == [2499 / 5000] * 2
-
-
-def test_a_share_that_is_the_threshold_is_positive():
-    tally = from_counts({g: [(0.2, 60, 10), (0.7, 70, 35)] for g in "ab"})
-    rule = reconcile(tally)
-    assert [row.value for row in rule.rows[:2]] == [10 / 60, 0.5]
 
 
 def test_tiny_groups_do_not_hand_out_labels():

@@ -215,6 +215,10 @@ def test_unknown_groups():
         typed.apply({"score": [0.1], "group": [1]})
     with pytest.raises(ic.UsageError, match="must be one the rule knows"):
         rule.expected(ic.tally({"score": [0.1], "label": [1], "group": ["z"]}))
+    lacking = ic.Rule(compas().groups, (), "test", cost=ic.Cost(fp={"Caucasian": 1.0}, fn=1.0))
+    for ask in (lambda: ic.compare(compas(), [lacking]), lambda: ic.watch(lacking, [compas()])):
+        with pytest.raises(ic.UsageError, match="got:  no.* for group 'African-American'"):
+            ask()
 
 
 def test_bad_rows_at_apply():
@@ -377,6 +381,10 @@ def content():
     return ic.withhold(compas(), cost="fpr", tolerance=0.06).to_dict()
 
 
+def reading(columns):
+    return lambda c: c["made_from"].update(reading={"columns": columns})
+
+
 def row(**change):
     return lambda c: c["rows"][0].update(change)
 
@@ -404,6 +412,10 @@ def row(**change):
             "from 1e-100 to 1e+100",
         ),
         (lambda c: c.update(cost={"fp": -1, "fn": 0, "by_base_rate": False}), "at least 0"),
+        *(
+            (reading(columns), "rule made_from: must say how the data were read")
+            for columns in ([1], None, {"group": 5}, {"score": ["a"]}, {"group": []})
+        ),
         (lambda c: c["coin"].update(scheme="crc32"), "rule coin"),
         (lambda c: c["coin"].update(salt=1), "rule salt"),
         (lambda c: c["coin"].update(salt="x" * 2000), "rule salt"),
