@@ -35,7 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 DATA = Path(__file__).parent / "data"
 
 TOGETHER = {
-    "spark": "backends coin_parity lazy missing spark spark_sql values",
+    "spark": "everywhere spark values warehouses",
     "browser": "copying page pictures serve",
 }
 """Files of tests that share what is slow to start: one worker runs all of them."""

@@ -217,7 +217,7 @@ def test_unknown_groups():
         rule.expected(ic.tally({"score": [0.1], "label": [1], "group": ["z"]}))
     lacking = ic.Rule(compas().groups, (), "test", cost=ic.Cost(fp={"Caucasian": 1.0}, fn=1.0))
     for ask in (lambda: ic.compare(compas(), [lacking]), lambda: ic.watch(lacking, [compas()])):
-        with pytest.raises(ic.UsageError, match="got:  no.* for group 'African-American'"):
+        with pytest.raises(ic.UsageError, match=r"got:  no.* for group 'African-American'"):
             ask()
 
 

@@ -136,8 +136,6 @@ def test_no_coin_no_id(database):
     assert "md5" not in query
     source = "(SELECT 0.3e0 AS score, 'a' AS \"group\")"
     assert database.execute(query.replace('"scores"', source)).fetchall() == [(0.7,)]
-    with pytest.raises(ic.UsageError, match=r"id: must be given, because this rule throws a coin"):
-        RULE.to_sql(id=None)
 
 
 def test_a_comment_stays_a_comment():
@@ -426,13 +424,6 @@ def test_columns_come_from_the_rule(run):
     kept = {"reading": {"columns": {**STORED.reading.columns, "id": "who"}}}
     replace(STORED, made_from=kept).save("stored.json")
     assert run("stored.json", "--dialect", "bigquery", "--table", "lake.t")[1] == out
-
-
-def test_a_rule_with_a_coin_asks_for_the_id(run):
-    code, _, err = run("rule.json")
-    assert code == 2
-    assert "id: must be given, because this rule throws a coin" in err
-    assert "next: name the column that says who a row is about with --id" in err
 
 
 def test_a_column_is_replaced_only_if_it_is_kept(run):
