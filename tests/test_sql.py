@@ -494,22 +494,17 @@ def rule_for(groups):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_macro_of_a_rule_is_its_query(dialect):
-    rule = rule_for(TRAPS)
-    macro = dbt_macro("m", dialect, lambda table: rule.to_sql(dialect, [table], id="id"))
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda *place: rule_for(TRAPS).to_sql(*place, id="id"),
+        lambda *place: ic.tally_sql(*place, score="{{ s }}", weight="w", positive="{% if %}"),
+    ],
+)
+def test_a_macro_is_its_query(dialect, query):
+    macro = dbt_macro("m", dialect, lambda table: query(dialect, [table]))
     quoted = DIALECTS[dialect].table_of(["other table"])
-    expected = rule.to_sql(dialect, ["other table"], id="id").rstrip("\n")
-    assert expanded(macro, relation=quoted) == expected
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_macro_of_a_tally_is_its_query(dialect):
-    def query(table):
-        return ic.tally_sql(dialect, table, score="{{ s }}", weight="w", positive="{% if %}")
-
-    quoted = DIALECTS[dialect].table_of(["other table"])
-    macro = dbt_macro("m", dialect, query)
-    assert expanded(macro, relation=quoted) == query("other table").rstrip("\n")
+    assert expanded(macro, relation=quoted) == query(dialect, ["other table"]).rstrip("\n")
 
 
 @given(st.lists(st.sampled_from([*"{}%#'\" -ab\n", "{{", "}}", "isocost relation"]), max_size=12))
