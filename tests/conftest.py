@@ -35,7 +35,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 DATA = Path(__file__).parent / "data"
 
 TOGETHER = {
-    "spark": "backends coin_parity lazy missing spark spark_sql values",
+    "spark": "everywhere spark values warehouses",
     "browser": "copying page pictures serve",
 }
 """Files of tests that share what is slow to start: one worker runs all of them."""
@@ -72,6 +72,19 @@ def scored_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def scored(scored_name: str) -> ic.Tally:
     return ic.Tally.load(DATA / f"{scored_name}.json")
+
+
+@pytest.fixture
+def command(capsys):
+    """A function that runs a command in this process: exit code, output and error stream."""
+    from isocost.cli.app import main
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as left:
+            main(list(map(str, arguments)))
+        return left.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -12,17 +12,22 @@ import pytest
 import typer
 
 from isocost import __version__
-from isocost.cli.app import COMMANDS, SECTIONS, main
+from isocost.cli.app import COMMANDS, SECTIONS
 from isocost.examples import compas_csv
 
 ROOT = Path(__file__).parent.parent
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    assert left.value.code == 0
-    return capsys.readouterr().out
+@pytest.fixture
+def run(command):
+    """A function that gives the output of a command that succeeds."""
+
+    def call(*arguments):
+        code, out, _ = command(*arguments)
+        assert code == 0
+        return out
+
+    return call
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +36,8 @@ def narrow(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def test_summaries_are_whole_sentences_in_sections(capsys):
-    text = run(capsys, "--help")
+def test_summaries_are_whole_sentences_in_sections(run):
+    text = run("--help")
     assert "..." not in text.replace("[ARGS]...", "")
     assert max(map(len, text.splitlines())) <= 80
     said = " ".join(text.split())
@@ -44,8 +49,8 @@ def test_summaries_are_whole_sentences_in_sections(capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_groups_an_example_and_a_page(name, capsys):
-    text = run(capsys, name, "--help")
+def test_help_has_groups_an_example_and_a_page(name, run):
+    text = run(name, "--help")
     entry = COMMANDS[name]
     assert text.endswith(f"Example:\n  isocost {entry.example}\n\nMore:\n  {entry.page}\n")
     assert (ROOT / entry.page).exists()
@@ -56,7 +61,7 @@ def test_help_has_groups_an_example_and_a_page(name, capsys):
         assert text.index("\nData:") < text.index("--score")
 
 
-def test_the_examples_of_the_help_run(capsys):
+def test_the_examples_of_the_help_run(run):
     Path("data.csv").write_text(compas_csv())
     # In an order in which each finds what it needs; serve would stay.
     first = ["fit", "tally"]
@@ -64,35 +69,34 @@ def test_the_examples_of_the_help_run(capsys):
         arguments = shlex.split(COMMANDS[name].example)
         assert arguments[0] == name
         quick = ["--remakes", "20"] if name in ("fit", "compare") else []
-        run(capsys, *arguments, *quick)
+        run(*arguments, *quick)
     assert Path("repaired.csv").exists()
 
 
-def test_a_two_group_audit_fits_a_screen(capsys):
+def test_a_two_group_audit_fits_a_screen(run):
     Path("data.csv").write_text(compas_csv())
-    lines = run(capsys, "audit", "data.csv", "--cost", "fpr").splitlines()
+    lines = run("audit", "data.csv", "--cost", "fpr").splitlines()
     assert len(lines) <= 28
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("People who turned out negative were given")
     assert lines[-1] == "--full shows 8 more numbers and every note."
-    whole = run(capsys, "audit", "data.csv", "--cost", "fpr", "--full")
+    whole = run("audit", "data.csv", "--cost", "fpr", "--full")
     assert "generalized FPR" in whole
     assert "generalized FPR" not in "\n".join(lines)
     assert "Equalized odds difference" in whole
 
 
-def test_completion_for_bash(monkeypatch, capsys):
+def test_completion_for_bash(monkeypatch, run):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    assert "complete -o default -F _isocost_completion isocost" in run(
-        capsys, "--show-completion", "bash"
-    )
+    shown = run("--show-completion", "bash")
+    assert "complete -o default -F _isocost_completion isocost" in shown
     monkeypatch.setenv("_ISOCOST_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "isocost au")
     monkeypatch.setenv("COMP_CWORD", "1")
-    assert run(capsys).split() == ["audit"]
+    assert run().split() == ["audit"]
     monkeypatch.setenv("COMP_WORDS", "isocost audit --thresh")
     monkeypatch.setenv("COMP_CWORD", "2")
-    assert run(capsys).split() == ["--threshold"]
+    assert run().split() == ["--threshold"]
 
 
 def test_python_runs_the_package(monkeypatch, capsys):
@@ -102,11 +106,9 @@ def test_python_runs_the_package(monkeypatch, capsys):
     assert capsys.readouterr().out == f"isocost {__version__}\n"
 
 
-def test_a_wrong_command_is_named_with_one_like_it(capsys):
-    with pytest.raises(SystemExit) as left:
-        main(["audot"])
-    assert left.value.code == 2
-    told = capsys.readouterr().err
+def test_a_wrong_command_is_named_with_one_like_it(command):
+    code, _, told = command("audot")
+    assert code == 2
     assert "No such command 'audot'" in told
     if "suggest_commands" in inspect.signature(typer.Typer).parameters:
         assert "Did you mean 'audit'?" in told

@@ -9,7 +9,6 @@ import isocost as ic
 from isocost.examples import compas
 from isocost.judging.audit import _short
 from tests.conftest import DATA, measured, sample
-from tests.populations import drawn_rows
 
 
 def test_disparities():
@@ -33,26 +32,13 @@ def test_nobody_selected_has_no_ratio():
     assert "NaN" not in result.to_json()
 
 
-def test_a_threshold_inside_a_bin_is_refused():
-    with pytest.raises(ic.UsageError, match="must be an edge of the tally"):
-        ic.audit(compas(), threshold=0.333)
-    assert ic.audit(compas(edges=(0.333,)), threshold=0.333).threshold == 0.333
-
-
 def test_json_is_complete_and_plain():
     content = json.loads(ic.audit(compas(), "weighted:1,3").to_json())
     assert content["format"] == "isocost-audit"
     names = {pair[0] for pair in content["groups"]}
     assert names == {"African-American", "Caucasian"}
     numbers = dict(content["groups"][0][1])
-    for name in (
-        "base_rate",
-        "generalized_fpr",
-        "fnr",
-        "brier",
-        "calibration_gap_smooth",
-        "trivial_cost",
-    ):
+    for name in ("base_rate", "generalized_fpr", "fnr", "brier", "trivial_cost"):
         assert isinstance(numbers[name], float)
     assert content["feasibility"]["feasible"] in (True, False)
 
@@ -122,13 +108,8 @@ def test_every_number_of_the_audit_has_an_interval_that_holds_it():
         assert set(m.intervals) == {*result.measures, "cost", "trivial_cost", "share"}
         for name, (low, high) in m.intervals.items():
             assert low - 1e-12 <= getattr(m, name) <= high + 1e-12, name
-    found = result.intervals
-    assert found.feasible_probability < 1e-3
+    assert result.intervals.feasible_probability < 1e-3
     assert result.verdict.established
-    assert found.highest == ("African-American",)
-    assert found.disparities["cost"][0] > 0
-    low, high = found.alpha["Caucasian"]
-    assert 1 < low < 2.6006 < high
     content = json.loads(result.to_json())
     assert content["intervals"]["confidence"] == 0.95
     assert len(content["groups"][0][1]["intervals"]["cost"]) == 2
@@ -144,13 +125,6 @@ def test_a_difference_that_is_not_established_is_warned_of_and_said():
     assert following.startswith("Leave everybody’s score as it is. About ")
     assert "times as many people would show the difference, if it is real." in following
     assert re.search(r"too little data to rule out 1\d\.\d points for", result.advice)
-
-
-def test_equal_costs_are_not_warned_of():
-    tally = compas()
-    rule = ic.equalize_odds(tally)
-    result = ic.audit(rule.expected(tally), "fpr", confidence=None)
-    assert not result.differs
 
 
 def test_advice_when_infeasible_names_what_can_be_had():
@@ -270,18 +244,6 @@ def test_options_of_the_intervals():
     assert closed.groups["Caucasian"].intervals["cost"] == pytest.approx(narrow, abs=0.01)
     with pytest.raises(ic.UsageError, match="confidence: must be a number"):
         ic.audit(compas(), confidence=95)
-
-
-def test_without_resamples_nothing_speaks_of_them():
-    tally = ic.tally(drawn_rows(0, [1000] * 3, [(2, 3)] * 3))
-    with pytest.warns(ic.UncertainWarning) as caught:
-        result = ic.audit(tally, replicates=0)
-    said = [str(warning.message) for warning in caught] + [repr(result), result._repr_html_()]
-    assert not any("resample" in text for text in said)
-    assert "It is not established that this is more than chance." in result.advice
-    plain = json.loads(result.to_json())
-    assert plain["verdict"]["reason"] == "unestablished"
-    assert "resample" not in result.to_json()
 
 
 def test_an_interval_without_bounds_is_told_in_words():

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import isocost as ic
-from isocost.checks import check_written
 from isocost.rules import Row
 from tests.conftest import sample
 
@@ -100,9 +99,3 @@ def test_files(tmp_path):
     assert found["new"].tolist() == wanted["new"].tolist()
     assert 0 < np.mean(found["new"]) < 1
     assert list(found.columns) == [*DATA, "repaired_score", "new"]
-
-
-def test_a_new_name_and_the_same_name_are_fine():
-    check_written(["id", "score"], "score", "changed")
-    check_written(["id", "score", "SCORE"], "score", None)
-    check_written(["id", "score"], "new", None)

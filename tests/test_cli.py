@@ -11,7 +11,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +19,6 @@ import isocost as ic
 from isocost.cli import commands
 from isocost.cli.options import expanded
 from isocost.examples import compas, compas_rows
-from isocost.rules import Row
 from tests import processes
 from tests.processes import ISOCOST
 
@@ -41,17 +39,6 @@ def folder(tmp_path_factory):
     rows.to_csv(folder / "compas.csv", index=False)
     rows.to_parquet(folder / "compas.parquet")
     return folder
-
-
-def test_audit_prints_a_table_and_the_verdict(folder):
-    done = run("audit", folder / "compas.csv", "--cost", "fpr", "--full")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    row = "generalized FPR  0.4475 [.440, .455]  0.3600 [.353, .368]  0.4078 [.402, .413]"
-    assert row in done.stdout
-    said = " ".join(done.stdout.split())
-    assert "No repair can close this gap and keep the scores calibrated." in said
-    assert f"(isocost fit {folder / 'compas.csv'} --method reconcile --cost fpr -o " in said
 
 
 def test_results_in_other_formats(folder, tmp_path):
@@ -182,6 +169,15 @@ def test_fit_and_apply(folder, tmp_path):
     done = run("fit", folder / "compas.csv", "--cost", "fpr", "--tolerance", 0.06, "-o", rule)
     assert done.returncode == 0
     assert "Caucasian    [0, 1]   0.3936            0.8167" in done.stdout
+    # Another rule does not replace it, unless that is asked for.
+    made, other = rule.read_bytes(), ("fit", folder / "compas.csv", "--cost", "fnr", "-o", rule)
+    refused = run(*other, *FEW)
+    assert refused.returncode == 2
+    assert "output: must not exist yet" in refused.stderr
+    assert rule.read_bytes() == made
+    assert run(*other, "--tolerance", 0.09, *FEW, "--force").returncode == 0
+    assert ic.Rule.load(rule).cost == ic.Cost.fnr()
+    rule.write_bytes(made)
     command = ["apply", rule, folder / "compas.csv", "--id", "id", "-o", out]
     done = run(*command)
     assert done.returncode == 0
@@ -205,29 +201,11 @@ def test_fit_and_apply(folder, tmp_path):
     assert run(*twice, *step.split()).returncode == 0
 
 
-def test_apply_takes_the_columns_the_rule_was_made_with(folder, tmp_path):
-    renamed = pd.DataFrame(compas_rows()).rename(
-        columns={"score": "risk", "group": "race", "id": "who"}
-    )
-    renamed.to_csv(tmp_path / "d.csv", index=False)
-    options = ["--score", "risk", "--group", "race", "--cost", "fpr", "--tolerance", 0.06]
-    assert run("fit", tmp_path / "d.csv", *options, "-o", tmp_path / "r.json").returncode == 0
-    done = run(
-        "apply", tmp_path / "r.json", tmp_path / "d.csv", "--id", "who", "-o", tmp_path / "o.csv"
-    )
-    assert done.returncode == 0
-    found = pd.read_csv(tmp_path / "o.csv")
-    assert list(found) == [*renamed, "repaired_risk"]
-    # Read in the same way, because pandas may be off in the last digit.
-    np.testing.assert_array_equal(found["risk"], pd.read_csv(tmp_path / "d.csv")["risk"])
-    assert (found["repaired_risk"] - found["risk"]).abs().max() > 0.1
-
-
 @pytest.mark.parametrize(
     ("method", "options", "disparity"),
     [
         ("coarsen", ["--cost", "fpr", "--tolerance", 0.06, "--allow-decision-changes"], "cost"),
-        ("odds", [], "generalized_fnr"),
+        ("odds", ["--threshold", 0.37], "generalized_fnr"),
         ("reconcile", [], "fpr"),
         ("reconcile", ["--equal", "selection_rate", "--levels", "8"], "selection_rate"),
         ("reconcile", ["--equal", "cost", "--cost", "fnr", "--tolerance", 0.06], "cost"),
@@ -240,7 +218,7 @@ def test_every_method_of_fit(folder, tmp_path, method, options, disparity):
     assert done.returncode == 0, done.stderr
     rule = ic.Rule.load(path)
     assert rule.method == method
-    tally = compas()
+    tally = compas(edges=(0.37, 0.63))
     after = ic.audit(rule.expected(tally), rule.cost or "fpr", confidence=None)
     allowed = 0.06 if 0.06 in options else 0.0
     assert after.disparities[disparity].difference <= allowed + 1e-9
@@ -289,48 +267,14 @@ def test_fit_has_every_option_of_every_repair(folder):
     [
         ("reconcile --floor 0.3", "--floor: must be NAME=NUMBER", 2),
         ("reconcile --floor accuracy=much", "--floor: must be NAME=NUMBER", 2),
-        ("reconcile --floor fpr=0.3", "floor: must name rates; a floor can be of tpr", 2),
         ("reconcile --levels some", "levels: must be a whole number from 2 to 1024", 2),
         ("reconcile --no-worse", "accept --tolerance 0.2197 or more", 1),
-        ("coarsen --cost fpr --tolerance 0.06", "pass --allow-decision-changes to let pools", 2),
     ],
 )
 def test_requests_that_repairs_refuse(folder, arguments, message, code):
     done = run("fit", folder / "compas.csv", "--method", *arguments.split())
     assert done.returncode == code
     assert message in " ".join(done.stderr.split())
-
-
-def test_compare(folder, tmp_path):
-    data = folder / "compas.csv"
-    options = ["--cost", "fpr", "--tolerance", 0.06, "-o", tmp_path / "w.json"]
-    run("fit", data, *options, *FEW)
-    run("fit", data, "--method", "reconcile", "--threshold", 0.37, "-o", tmp_path / "r.json", *FEW)
-    rules = [tmp_path / "w.json", tmp_path / "r.json"]
-    done = run("compare", data, *rules, "--threshold", 0.37, *FEW)
-    assert done.returncode == 0, done.stderr
-    assert "original" in done.stdout
-    assert "decided by a coin" in done.stdout
-    shown = run("compare", data, *rules, "--threshold", 0.37, *FEW, "--json").stdout
-    content = json.loads(shown)
-    assert list(content["rules"]) == ["original", "w", "r"]
-    assert content["rules"]["r"]["equalized_odds_difference"] < 1e-9
-
-
-def test_compare_without_rules_makes_every_repair(folder):
-    done = run("compare", folder / "compas.csv", "--cost", "fpr", "--remakes", 10)
-    assert done.returncode == 0, done.stderr
-    assert "It is possible if groups may differ by 0.0539." in " ".join(done.stdout.split())
-    assert "\nTake reconcile: among new people" in done.stdout
-
-
-def test_options_of_the_intervals(folder):
-    data = folder / "compas.csv"
-    content = json.loads(run("audit", data, "--confidence", 0.8, "--seed", 3, "--json").stdout)
-    assert content["intervals"]["confidence"] == 0.8
-    assert content["intervals"]["seed"] == 3
-    closed = json.loads(run("audit", data, "--replicates", 0, "--json").stdout)
-    assert closed["intervals"]["method"] == "analytic"
 
 
 def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
@@ -351,12 +295,9 @@ def test_infeasible_is_exit_code_1_and_no_file(folder, tmp_path):
     ("arguments", "message"),
     [
         (["audit", "no.csv"], "file: must exist"),
-        (["audit", "compas.csv", "--score", "scor"], "did you mean --score score?"),
-        (["audit", "compas.csv", "--cost", "tpr"], 'cost: must be one of "fpr"'),
         (["audit", "compas.csv", "--threshold", "2"], "--threshold: must be a number strictly"),
         (["audit", "compas.csv", "--tolerance", "-1"], "tolerance: must be a number"),
         (["audit", "compas.csv", "--fail-above", "nan"], "--fail-above: must be a number that is"),
-        (["audit", "compas.csv", "--bins", "0"], "bins: must be a whole number"),
         (["audit", "compas.csv", "--drop-group", "Martian"], "--drop-group: must name a group"),
         (["audit", "compas.csv", "--drop-group", "Caucasian"], "must have at least two values"),
         (["audit", "compas.csv", "--merge-groups", "Martian=x"], "--merge-groups: must name a gr"),
@@ -578,67 +519,11 @@ def test_pipes_and_devices_are_neither_waited_for_nor_replaced(folder, tmp_path)
     assert all((tmp_path / name).is_fifo() for name in ("pipe", "pipe.csv", "pipe.json"))
 
 
-def test_paths_that_cannot_be(folder, tmp_path):
-    ic.withhold(compas(), "fpr", 0.06).save(tmp_path / "r.json")
-    data = folder / "compas.csv"
-    for name in ("x" * 300, "y/" * 3000 + "z", "\udcff"):
-        for arguments in (
-            ["audit", f"{name}.csv"],
-            ["audit", f"{name}.json"],
-            ["sql", name],
-            ["apply", "r.json", data, "--id", "id", "-o", f"{name}.csv"],
-        ):
-            done = run(*arguments, cwd=tmp_path)
-            assert done.returncode == 2
-            assert "\n  next: " in done.stderr
-            assert len(done.stderr) < 600
-
-
-@pytest.mark.parametrize("columns", [[1], None, {"group": 5}, {"score": ["a"]}, {"group": []}])
-def test_a_hostile_rule_file_is_no_defect(folder, tmp_path, columns):
-    rule = ic.withhold(compas(), "fpr", 0.06).to_dict()
-    rule["made_from"]["reading"] = {"columns": columns}
-    (tmp_path / "r.json").write_text(json.dumps(rule))
-    command = ["apply", tmp_path / "r.json", folder / "compas.csv", "--id", "id"]
-    done = run(*command, "-o", tmp_path / "o.csv")
-    assert done.returncode == 2
-    assert "rule made_from: must say how the data were read" in done.stderr
-
-
 def test_letters_that_the_terminal_cannot_write(tmp_path):
     (tmp_path / "d.csv").write_text("score,label,group\n0.1,0,é\n0.9,1,é\n0.2,0,b\n0.7,1,b\n")
     done = shell("PYTHONIOENCODING=ascii $ISOCOST audit d.csv", tmp_path)
     assert done.returncode == 0
     assert "\\xe9" in done.stdout
-
-
-@pytest.fixture(scope="module")
-def big(tmp_path_factory):
-    """A file that takes seconds to be repaired."""
-    path = tmp_path_factory.mktemp("big") / "big.parquet"
-    query = (
-        "COPY (SELECT range AS id, random() AS score, (random() < 0.5)::INT AS label, "
-        f"'g' || (range % 2) AS grp FROM range(4000000)) TO '{path}'"
-    )
-    duckdb.sql(query)
-    return path
-
-
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_being_stopped_has_its_code_and_leaves_nothing(big, tmp_path, sign, code):
-    rule = ic.Rule(groups=("g0", "g1"), rows=(Row("g0", 0.0, 1.0, "set", 0.4, 0.5),), method="test")
-    rule.save(tmp_path / "r.json")
-    arguments = ["apply", "r.json", big, "--group", "grp", "--id", "id", "-o", "out.csv"]
-    job = subprocess.Popen([ISOCOST, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    # A second file is the one being written: only now is there something to leave behind.
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline and job.poll() is None:
-        time.sleep(0.05)
-    job.send_signal(sign)
-    _, errors = job.communicate(timeout=60)
-    assert job.returncode == code, errors
-    assert "interrupted; nothing was written" in errors
-    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
 def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):
@@ -660,40 +545,6 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path):
     job.send_signal(signal.SIGINT)
     _, errors = job.communicate(timeout=60)
     assert (job.returncode, errors) == (130, "")
-
-
-def hostile_rules():
-    """Rules that could be read, and later ended a command with an internal error."""
-    made = ic.withhold(compas(), "fpr", 0.07).to_dict()
-    deep = made
-    for _ in range(900):
-        deep = [deep]
-    yield {**made, "notes": ["\ud800"]}
-    yield {**made, "method": "\udfff"}
-    yield {**made, "settings": {"tolerance": 10**400}}
-    yield {**made, "settings": {"deep": deep}}
-    yield {**made, "cost": {"fp": [["Caucasian", 1.0]], "fn": 1.0, "by_base_rate": True}}
-    yield {**made, "cost": {"fp": 1e308, "fn": 1e308, "by_base_rate": False}}
-
-
-@pytest.mark.parametrize("content", list(hostile_rules()), ids=range(6))
-def test_a_hostile_rule_is_no_internal_error(content, tmp_path):
-    (tmp_path / "rule.json").write_text(json.dumps(content))
-    compas().save(tmp_path / "day.json")
-    for arguments in (["compare", "day.json", "rule.json"], ["watch", "rule.json", "day.json"]):
-        done = run(*arguments, cwd=tmp_path)
-        assert done.returncode == 2
-        assert "next:" in done.stderr
-
-
-def test_a_hostile_tally_is_no_internal_error(tmp_path):
-    content = compas().to_dict()
-    for change in ({"groups": ["\ud800", "b"]}, {"columns": {"score": 3}}, {"columns": {"x": "y"}}):
-        (tmp_path / "day.json").write_text(json.dumps({**content, **change}))
-        for arguments in (["audit", "day.json"], ["fit", "day.json", "--score", "s"]):
-            done = run(*arguments, cwd=tmp_path)
-            assert done.returncode == 2
-            assert "day.json: must be what Tally.save writes" in done.stderr
 
 
 def test_bounds_say_what_cannot_both_be_equal(folder):

@@ -19,7 +19,6 @@ from isocost.examples import compas
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.repairs.coarsen import (
     Bins,
-    Pools,
     _on_its_side,
     best_pools,
     crossing,
@@ -28,6 +27,7 @@ from isocost.repairs.coarsen import (
 )
 from isocost.rules import Row, moved
 from tests.conftest import DATA, measured
+from tests.populations import from_counts
 
 coarsen, decision_limit, feasibility = (
     partial(one, min_group=0) for one in (ic.coarsen, ic.decision_limit, ic.feasibility)
@@ -284,16 +284,8 @@ def test_the_limit_is_the_cost_of_one_pool_per_side(tally, cost, thresholds):
 
 def by_hand():
     """Group a: 0.2, 0.4, 0.6, 0.8 calibrated, 100 people each.  Group b: half and half."""
-    score, label, group = [], [], []
-    for h in (0.2, 0.4, 0.6, 0.8):
-        score += [h] * 100
-        label += [1] * round(100 * h) + [0] * round(100 * (1 - h))
-        group += ["a"] * 100
-    for h, positives in ((0.4, 40), (0.6, 60)):
-        score += [h] * 100
-        label += [1] * positives + [0] * (100 - positives)
-        group += ["b"] * 100
-    return ic.tally({"score": score, "label": label, "group": group})
+    a = [(0.2, 100, 20), (0.4, 100, 40), (0.6, 100, 60), (0.8, 100, 80)]
+    return from_counts({"a": a, "b": a[1:3]})
 
 
 def test_by_hand():
@@ -304,19 +296,10 @@ def test_by_hand():
     assert [(r.lo, r.hi) for r in rule.rows] == [(0.0, 0.5), (0.5, 1.0)]
     assert [r.value for r in rule.rows] == pytest.approx([0.3, 0.7])
     assert not rule.needs_coin
-    assert rule.method == "coarsen"
-    assert rule.settings == {
-        "thresholds": [0.5],
-        "tolerance": 0.06,
-        "infeasible": "raise",
-        "allow_decision_changes": False,
-        "minimize": "largest",
-    }
     assert rule.notes == (
         "a has 2 pools, and no score changes by more than 0.1000. "
         "Costs up to 0.4200 leave every decision alone, as here.",
     )
-    assert ic.Rule.from_json(rule.to_json()) == rule
 
 
 def test_the_mean_change_is_minimized_on_request():
@@ -363,9 +346,7 @@ def test_the_refusal_says_how_far_it_can_go():
 
 def test_a_share_of_positives_on_the_wrong_side_is_a_decision_change():
     # Above 0.5 group a has 4 positives of 10: no calibrated pool of them stays above 0.5.
-    score = [0.2] * 50 + [0.6] * 10 + [0.25] * 40
-    label = [1] * 10 + [0] * 40 + [1] * 4 + [0] * 6 + [1] * 10 + [0] * 30
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 60 + ["b"] * 40})
+    tally = from_counts({"a": [(0.2, 50, 10), (0.6, 10, 4)], "b": [(0.25, 40, 10)]})
     assert decision_limit(tally)["a"] == cost_of(tally, "fnr")["a"]
     with pytest.raises(ic.UsageError) as caught:
         coarsen(tally)
@@ -393,9 +374,7 @@ def test_infeasible_is_like_withholding():
 
 def test_scores_that_cost_less_than_calibrated_ones_go_part_of_the_way():
     # Everybody of a has 0.9 and 6 of 10 are positive: a constant pool costs 0.4, the score 0.1.
-    score = [0.9] * 10 + [0.7] * 10
-    label = ([1] * 6 + [0] * 4) * 2
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 10 + ["b"] * 10})
+    tally = from_counts({"a": [(0.9, 10, 6)], "b": [(0.7, 10, 6)]})
     rule = coarsen(tally)
     (row,) = rule.rows
     assert row.probability == 1.0
@@ -438,13 +417,8 @@ def wide_coin(seed=0):
     label = (rng.random(500) < score).astype(int)
     other = np.clip(label.mean() + rng.normal(0, 0.05, 500), 0, 1)
     second = (rng.random(500) < other).astype(int)
-    return ic.tally(
-        {
-            "score": np.concatenate([score, other]),
-            "label": np.concatenate([label, second]),
-            "group": np.repeat(["a", "b"], 500),
-        }
-    )
+    both = {"score": np.concatenate([score, other]), "label": np.concatenate([label, second])}
+    return ic.tally({**both, "group": np.repeat(["a", "b"], 500)})
 
 
 def test_bins_that_share_a_value_are_not_randomized_together():
@@ -458,16 +432,8 @@ def test_bins_that_share_a_value_are_not_randomized_together():
     check_sides(rule, (0.5,))
 
 
-def test_identical_groups_have_no_rows():
-    data = {"score": [0.2, 0.7, 0.8] * 2, "label": [0, 1, 0] * 2, "group": list("aaabbb")}
-    rule = coarsen(ic.tally(data))
-    assert rule.rows == rule.notes == ()
-
-
 def test_perfect_scores_have_only_one_bin_to_divide():
-    score = [0.0] * 50 + [1.0] * 50 + [0.4] * 50 + [0.6] * 50
-    label = [0] * 50 + [1] * 50 + [0] * 30 + [1] * 20 + [0] * 20 + [1] * 30
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 100 + ["b"] * 100})
+    tally = from_counts({"a": [(0.0, 50, 0), (1.0, 50, 50)], "b": [(0.4, 50, 20), (0.6, 50, 30)]})
     assert decision_limit(tally)["a"] == pytest.approx(0.0)
     rule = coarsen(tally, allow_decision_changes=True)
     assert check(rule, tally, "fnr", 0.0)
@@ -475,9 +441,7 @@ def test_perfect_scores_have_only_one_bin_to_divide():
 
 def test_a_value_at_the_threshold_is_one_value_on_both_sides():
     # The upper pool has exactly 0.5, and a bin below the threshold joins it in part.
-    score = [0.1] * 10 + [0.3] * 10 + [0.7] * 10 + [0.25] * 8
-    label = [0] * 10 + [1] * 2 + [0] * 8 + [1] * 5 + [0] * 5 + [1] * 2 + [0] * 6
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 30 + ["b"] * 8})
+    tally = from_counts({"a": [(0.1, 10, 0), (0.3, 10, 2), (0.7, 10, 5)], "b": [(0.25, 8, 2)]})
     for tolerance in (0.0, 0.01, 0.03, 0.05):
         rule = coarsen(tally, tolerance=tolerance, allow_decision_changes=True)
         check(rule, tally, "fnr", tolerance)
@@ -494,18 +458,8 @@ def test_rounding_does_not_carry_a_value_over_a_threshold():
     assert _on_its_side(0.5, 0.0, 0.5, ()) == 0.5
 
 
-def test_constant_calibrated_scores_cannot_go_further():
-    score = [0.5] * 20 + [0.3, 0.1] * 10
-    label = [1, 0] * 10 + [1, 0] * 10
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 20 + ["b"] * 20})
-    with pytest.raises(ic.InfeasibleError):
-        coarsen(tally)
-
-
 def test_scores_nobody_had_fall_in_the_nearest_pool_but_an_empty_side_stays():
-    score = [0.1] * 10 + [0.2] * 10 + [0.2] * 20
-    label = ([1] + [0] * 9) + ([1] * 3 + [0] * 7) + ([1] * 4 + [0] * 16)
-    tally = ic.tally({"score": score, "label": label, "group": ["a"] * 20 + ["b"] * 20})
+    tally = from_counts({"a": [(0.1, 10, 1), (0.2, 10, 3)], "b": [(0.2, 20, 4)]})
     rule = coarsen(tally, "weighted:1,1", tolerance=0.01)
     assert max(row.hi for row in rule.rows) == 0.5
     assert min(row.lo for row in rule.rows) == 0.0
@@ -640,18 +594,6 @@ def test_income_holds_on_other_people_nearly_as_well_as_withholding(scored_folde
 # Pools: what they respect, targets met by dividing one bin, and none better by brute force
 
 
-def test_settling_merges_what_falls_and_what_is_on_the_wrong_side():
-    tens, score = np.full(3, 10.0), np.array([0.1, 0.2, 0.3])
-    falling = Bins(tens, np.array([5.0, 3.0, 8.0]), score)
-    assert falling.values(falling.finest).tolist() == [0.4, 0.8]
-    # All of them lie below 0.5, and their share of positives is above.
-    assert settle(Bins(tens, np.array([5.0, 3.0, 8.0]), score, (0.5,))).thresholds == ()
-    # The third bin lies below 0.5 and has a share of 0.8: it is joined with those below.
-    low = settle(Bins(np.array([10.0, 30.0, 10.0]), np.array([1.0, 6.0, 8.0]), score, (0.5,)))
-    assert low.thresholds == (0.5,)
-    assert low.values(low.finest).tolist() == [0.1, 14 / 40]
-
-
 def test_narrow_pools_join_the_finest_ones():
     score = np.array([0.1, 0.15, 0.3, 0.6, 0.62, 0.8])
     bins = Bins(np.full(6, 10.0), np.array([1.0, 2.0, 3.0, 6.0, 7.0, 8.0]), score, (0.5,))
@@ -671,15 +613,6 @@ def test_a_threshold_is_given_up_where_the_target_needs_it():
         assert sum(y * y / w for w, y in sums.values()) == pytest.approx(11.8)
     (all_one,) = crossing(bins, 10.0)
     assert all_one.values.tolist() == [0.5]
-
-
-def test_pieces_of_a_divided_bin():
-    pools = Pools(np.array([0, 2, 4]), np.array([0.2, 0.7]), share=0.25, at=1)
-    assert list(pools.pieces()) == [
-        (0, 2, [(0.2, 1.0)]),
-        (2, 3, [(0.2, 0.25), (0.7, 0.75)]),
-        (3, 4, [(0.7, 1.0)]),
-    ]
 
 
 # The least change

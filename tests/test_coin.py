@@ -1,4 +1,3 @@
-import hashlib
 import re
 
 import numpy as np
@@ -8,10 +7,7 @@ from hypothesis import strategies as st
 
 import isocost as ic
 from isocost.coin import bound, bounds, coins, hex_bound, seeded_coins
-
-
-def by_hashlib(value, salt):
-    return int(hashlib.md5(f"{salt}:{value}".encode()).hexdigest()[:13], 16)
+from tests.coin_vectors import by_hashlib
 
 
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), salt=st.text(max_size=80))

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from isocost.cli.app import main
 from isocost.examples import compas_csv
 
 
@@ -15,45 +14,38 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    out, err = capsys.readouterr()
-    return left.value.code, out, err
-
-
 AUDIT = ("audit", "data.csv", "--replicates", "0", "--json")
 
 
-def test_the_file_sets_options_and_the_command_line_wins(folder, capsys):
+def test_the_file_sets_options_and_the_command_line_wins(folder, command):
     (folder / "isocost.toml").write_text(
         'score = "risk"\ncost = "fpr"\nfail-above = 0.01\nsalt = "ours"\n'
         "[audit]\nthreshold = 0.3\n[fit]\nthreshold = 0.9\n"
     )
-    code, out, err = run(capsys, *AUDIT)
+    code, out, err = command(*AUDIT)
     assert code == 1
     found = json.loads(out)
     assert (found["question"]["cost"]["fp"], found["question"]["cost"]["fn"]) == (1.0, 0.0)
     assert found["question"]["threshold"] == 0.3
     assert err.startswith("isocost.toml sets --score, --cost, --fail-above, --threshold.\n")
-    code, out, err = run(capsys, *AUDIT, "--threshold", "0.4", "--fail-above", "0.5")
+    code, out, err = command(*AUDIT, "--threshold", "0.4", "--fail-above", "0.5")
     assert code == 0
     assert json.loads(out)["question"]["threshold"] == 0.4
 
 
-def test_a_named_file_and_the_table_of_a_project(folder, capsys):
+def test_a_named_file_and_the_table_of_a_project(folder, command):
     (folder / "mine.toml").write_text('score = "risk"\ngroup = ["group"]\nbins = 100\n')
     (folder / "pyproject.toml").write_text('[tool.isocost]\nscore = "risk"\n[tool.ruff]\na = 1\n')
-    code, out, err = run(capsys, "tally", "data.csv", "--config", "mine.toml")
+    code, out, err = command("tally", "data.csv", "--config", "mine.toml")
     assert (code, err, json.loads(out)["bins"]) == (0, "", 100)
-    code, out, err = run(capsys, "tally", "data.csv")
+    code, out, err = command("tally", "data.csv")
     assert (code, json.loads(out)["bins"]) == (0, 1024)
     assert err == "pyproject.toml sets --score.\n"
     (folder / "isocost.toml").write_text('score = "decile"\n')
-    assert "isocost.toml sets --score" in run(capsys, "tally", "data.csv")[2]
+    assert "isocost.toml sets --score" in command("tally", "data.csv")[2]
     (folder / "isocost.toml").unlink()
     (folder / "pyproject.toml").write_text("this is = = not ours to judge")
-    assert "toml" not in run(capsys, "tally", "data.csv")[2]
+    assert "toml" not in command("tally", "data.csv")[2]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +67,9 @@ def test_a_named_file_and_the_table_of_a_project(folder, capsys):
         ("a b", "isocost.toml: must be TOML"),
     ],
 )
-def test_what_a_file_must_not_hold(text, message, folder, capsys):
+def test_what_a_file_must_not_hold(text, message, folder, command):
     (folder / "isocost.toml").write_text(text)
-    code, out, err = run(capsys, *AUDIT)
+    code, out, err = command(*AUDIT)
     assert (code, out) == (2, "")
     assert message in err
     assert "  next: " in err

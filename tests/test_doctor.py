@@ -10,20 +10,14 @@ from pathlib import Path
 import pytest
 
 from isocost.cli import doctor
-from isocost.cli.app import main
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 FOR_DEVELOPERS = {"all", "reproduction", "dev", "docs"}
 
 
 @pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        with pytest.raises(SystemExit) as leave:
-            main(["doctor", *arguments])
-        return leave.value.code, capsys.readouterr().out
-
-    return call
+def run(command):
+    return lambda *arguments: command("doctor", *arguments)[:2]
 
 
 def asking(monkeypatch, *lines):

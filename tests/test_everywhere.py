@@ -423,9 +423,11 @@ def test_the_same_scores_as_the_arrays(engine):
 @engines([name for name in IN_MEMORY if name != "reader"])
 def test_the_same_kind_comes_back_and_what_came_in_is_as_it_was(engine):
     data = rows(60)
-    frame = engine.hold(data)
-    assert type(RULE.apply(frame, id="id")) is type(frame)
-    assert by_id(engine.read(frame))["score"] == data["score"].tolist()
+    frame = engine.hold({**data})
+    for output in ("new", "score"):
+        assert type(RULE.apply(frame, id="id", output=output)) is type(frame)
+    found = by_id(engine.read(frame))
+    assert (list(found), found["score"]) == (list(data), data["score"].tolist())
 
 
 def test_the_score_column_is_replaced_where_it_stands(engine):

@@ -377,8 +377,15 @@ def big(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("out", ["out.parquet", "out.jsonl.gz"])
-def test_ctrl_c_leaves_nothing_behind(big, out):
+@pytest.mark.parametrize(
+    ("out", "sign", "code"),
+    [
+        ("out.parquet", signal.SIGINT, 130),
+        ("out.jsonl.gz", signal.SIGINT, 130),
+        ("out.csv", signal.SIGTERM, 143),
+    ],
+)
+def test_being_stopped_has_its_code_and_leaves_nothing(big, out, sign, code):
     before = sorted(p.name for p in big.iterdir())
     command = [*APPLY, "-o", out, "--memory-limit", "512MB"]
     job = subprocess.Popen(command, cwd=big, stderr=subprocess.PIPE, text=True)
@@ -388,9 +395,9 @@ def test_ctrl_c_leaves_nothing_behind(big, out):
         time.sleep(0.02)
     assert list(big.glob(".out*"))
     time.sleep(0.2)
-    job.send_signal(signal.SIGINT)
+    job.send_signal(sign)
     _, errors = job.communicate(timeout=60)
-    assert job.returncode == 130, errors
+    assert job.returncode == code, errors
     assert "interrupted; nothing was written" in errors
     assert sorted(p.name for p in big.iterdir()) == before
 

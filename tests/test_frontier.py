@@ -66,13 +66,6 @@ def test_rows_are_tidy(method):
         assert np.ptp(costs) <= row["tolerance"] + 1e-9
 
 
-def test_bad_arguments():
-    with pytest.raises(ic.UsageError, match="points: must be a whole number from 2 to 10000"):
-        ic.frontier(compas(), points=1)
-    with pytest.raises(ic.UsageError, match='method: must be "withhold", "coarsen"'):
-        ic.frontier(compas(), method="odds")
-
-
 def test_coarsening_may_change_scores_little_on_average():
     tally = drawn(0, [(0.6, 1.2), (0.7, 0.9)], [1500, 1500])
     largest, mean = (

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isocost as ic
-from isocost.checks import check_threshold
 from isocost.grid import TENTHS, Grid
 from tests.engines import as_lazy, columns_of
 
@@ -37,18 +36,6 @@ def test_edges():
     # Those already on the grid are dropped, so that equal cuts are equal grids.
     assert Grid(1024, (0.5, 0.3)) == Grid(1024)
     assert Grid(1024, (0.33, 0.33)).edges == (0.33,)
-
-
-@pytest.mark.parametrize("bins", [0, -1, 2**17, 2.5, "many", True])
-def test_bad_bins(bins):
-    with pytest.raises(ic.UsageError, match="bins: must be a whole number from 1 to 65536"):
-        Grid(bins)
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, -0.2, float("nan"), "x", None])
-def test_bad_threshold(value):
-    with pytest.raises(ic.UsageError, match="threshold: must be a number strictly between 0 and 1"):
-        check_threshold(value)
 
 
 RAW = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import isocost as ic
-from isocost.groups import as_group, group_names, sort_groups, to_json
+from isocost.groups import as_group, group_names
 
 
 def test_values_keep_their_type():
@@ -23,12 +23,6 @@ def test_what_cannot_name_a_group(value):
         as_group(value)
 
 
-def test_order_is_by_type_then_value():
-    assert sort_groups(["b", 2, "a", 10]) == [2, 10, "a", "b"]
-    with pytest.raises(ic.DataError, match="must stay different when compared"):
-        sort_groups([1, True])
-
-
 @pytest.mark.parametrize(
     ("groups", "names"),
     [
@@ -42,10 +36,3 @@ def test_order_is_by_type_then_value():
 )
 def test_names_show_the_type_only_where_needed(groups, names):
     assert group_names(groups) == names
-
-
-@pytest.mark.parametrize("group", ["a", 1, 1.5, True, ("F", 3)])
-def test_json_round_trip(group):
-    back = as_group(to_json(group))
-    assert back == group
-    assert type(back) is type(group)

@@ -553,39 +553,6 @@ def test_time_grows_with_groups_not_with_pairs():
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (
-            {"confidence": 95},
-            "confidence: must be a number strictly between 0 and 1\n"
-            "  got:  95\n  next: use confidence=0.95",
-        ),
-        ({"confidence": "high"}, "got:  'high'"),
-        (
-            {"replicates": 50},
-            "replicates: must be 0, or a whole number from 200 to 100000 for confidence=0.95\n"
-            "  got:  50\n  next: use replicates=2000, or 0 for closed forms only",
-        ),
-        ({"replicates": 500, "confidence": 0.999}, "from 10000 to 100000"),
-        ({"confidence": 0.99999}, "use a lower confidence, or replicates=0"),
-        ({"replicates": True}, "got:  True"),
-        ({"replicates": 300.0}, "got:  300.0"),
-        (
-            {"seed": -1},
-            "seed: must be a whole number that is at least 0\n  got:  -1\n  next: use seed=0",
-        ),
-        ({"seed": None}, "got:  None"),
-        ({"tolerance": -1}, "tolerance: must be a number that is at least 0"),
-        ({"threshold": 0.50001}, "threshold: must be an edge of the tally"),
-    ],
-)
-def test_bad_arguments(options, text):
-    with pytest.raises(ic.UsageError) as error:
-        intervals(compas(), **options)
-    assert text in str(error.value)
-
-
 def test_a_group_without_positives():
     data = {"score": [0.1, 0.2, 0.3, 0.4], "label": [0, 0, 0, 1], "group": list("aabb")}
     found = intervals(ic.tally(data))

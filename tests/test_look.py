@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 import isocost as ic
-from isocost.cli.app import main
 from isocost.engines.look import SAMPLE, SHOWN, preview
-from isocost.errors import FileError
 from isocost.examples import compas_rows
 from tests.conftest import sample
 
@@ -104,11 +102,6 @@ def test_odd_columns_are_shown_and_not_guessed(tmp_path):
     assert found.guess["score"] is None
 
 
-def test_nothing_there():
-    with pytest.raises(FileError, match="must exist"):
-        preview("nothing-here.csv")
-
-
 # As Excel writes it in many countries: Windows-1252, semicolons, decimal commas, CRLF, words.
 def excel_rows(n=300):
     lines = ["Nummer;Risk score (%);Rückfall;Geschlecht"]
@@ -118,18 +111,10 @@ def excel_rows(n=300):
     return "\r\n".join(lines).replace("100,5", "99,5").encode("cp1252")
 
 
-def run(capsys, *arguments):
-    """Exit code, output and error stream of a command, in this process."""
-    with pytest.raises(SystemExit) as leave:
-        main(list(map(str, arguments)))
-    told = capsys.readouterr()
-    return leave.value.code, told.out, told.err
-
-
-def test_look_gives_a_command_line_that_works(tmp_path, capsys):
+def test_look_gives_a_command_line_that_works(tmp_path, command):
     path = tmp_path / "my data.csv"
     path.write_bytes(excel_rows())
-    code, out, _ = run(capsys, "look", path, "--json")
+    code, out, _ = command("look", path, "--json")
     assert code == 0
     told = json.loads(out)
     assert told["rows"] == 300
@@ -142,7 +127,7 @@ def test_look_gives_a_command_line_that_works(tmp_path, capsys):
     assert by_name["Risk score (%)"]["notes"] == ["outside [0, 1]: --scale percent"]
     words = shlex.split(told["command"])
     assert words[:3] == ["isocost", "audit", str(path)]
-    code, out, err = run(capsys, *words[1:], "--no-plot", "--replicates", "0", "--json")
+    code, out, err = command(*words[1:], "--no-plot", "--replicates", "0", "--json")
     # What was guessed is not in the command, so that it is told again.
     told_again = "note: Text was read as windows-1252; groups look like 'männlich'; if that is "
     assert (code, err) == (0, f"{told_again}wrong, pass --encoding.\n")
@@ -151,7 +136,7 @@ def test_look_gives_a_command_line_that_works(tmp_path, capsys):
         "columns": {**columns, "weight": None}, "positive": "ja", "scale": "percent",
         **guess, "decimal": ",",
     }  # fmt: skip
-    code, out, _ = run(capsys, "look", path)
+    code, out, _ = command("look", path)
     assert told["command"] in out
 
 
@@ -172,10 +157,10 @@ def test_a_look_at_what_is_wrong(tmp_path):
     assert "--positive=yes --missing-group=unknown --decimal=," in ic.look(path).command
 
 
-def test_commands_guess_and_tell(tmp_path, capsys):
+def test_commands_guess_and_tell(tmp_path, command):
     path = tmp_path / "data.csv"
     path.write_bytes(excel_rows())
-    code, out, err = run(capsys, "audit", path, "--scale", "percent", "--no-plot")
+    code, out, err = command("audit", path, "--scale", "percent", "--no-plot")
     assert code == 0
     guessed = "score: 'Risk score (%)'\nlabel: 'Rückfall'\npositive: 'ja'\ngroup: 'Geschlecht'\n"
     assert err.startswith(guessed)
@@ -184,25 +169,25 @@ def test_commands_guess_and_tell(tmp_path, capsys):
     )
     assert "Scores were read as percentages and divided by 100." in out
     # The guess is told before the error that follows from it.
-    code, _, err = run(capsys, "audit", path)
+    code, _, err = command("audit", path)
     assert code == 2
     assert err.startswith(guessed)
     assert "pass --scale percent if they are percentages" in err
 
 
-def test_what_is_not_clear_is_not_guessed(tmp_path, capsys):
+def test_what_is_not_clear_is_not_guessed(tmp_path, command):
     rows = compas_rows()
     data = {"risk": rows["score"], "y": rows["label"], "race": rows["group"]}
     path = write(tmp_path, {**data, "sex": ["F", "M"] * (len(rows["label"]) // 2)})
-    code, _, err = run(capsys, "tally", path)
+    code, _, err = command("tally", path)
     assert code == 2
     assert "group: must name a column of the data" in err
     assert "2 columns that could be it: 'race', 'sex'" in err
     assert "next: name one, for example --group race" in err
-    code, _, err = run(capsys, "tally", path, "--group", "race")
+    code, _, err = command("tally", path, "--group", "race")
     assert (code, err) == (0, "score: 'risk'\nlabel: 'y'\n")
     # A name that was asked for is never replaced.
-    code, _, err = run(capsys, "tally", path, "--group", "race", "--score", "rsk")
+    code, _, err = command("tally", path, "--group", "race", "--score", "rsk")
     assert "did you mean --score risk?" in err
     # In Python nothing is guessed.
     with pytest.raises(ic.UsageError, match="must name a column"):
@@ -238,7 +223,7 @@ def loans(rows=6000, seed=0):
 
 
 @pytest.mark.parametrize("name", ["loans.parquet", "loans.csv"])
-def test_the_label_is_what_the_score_predicts(tmp_path, capsys, name):
+def test_the_label_is_what_the_score_predicts(tmp_path, command, name):
     path = write(tmp_path, loans(), name)
     looked = ic.look(path)
     assert looked.guess["label"] == "denied"
@@ -251,11 +236,11 @@ def test_the_label_is_what_the_score_predicts(tmp_path, capsys, name):
     assert "in a sample of 5,000 rows); its name is like 'p_deny'; it is true or false." in said
     assert str(ic.look(path)) == said, "the same sample each time"
     # Commands guess the same.
-    code, _, err = run(capsys, "tally", path)
+    code, _, err = command("tally", path)
     assert (code, err) == (0, "score: 'p_deny'\nlabel: 'denied'\ngroup: 'race'\n")
 
 
-def test_of_two_labels_as_likely_none_is_proposed(tmp_path, capsys):
+def test_of_two_labels_as_likely_none_is_proposed(tmp_path, command):
     random = np.random.default_rng(1)
     score = loans(seed=1)["p_deny"]
     data = {**loans(seed=1), "late": random.random(len(score)) < score, "risk": score}
@@ -269,7 +254,7 @@ def test_of_two_labels_as_likely_none_is_proposed(tmp_path, capsys):
     assert obstacle.startswith("2 columns could be the label, name one with --label: '")
     assert obstacle.count("the score predicts it (AUC 0.7") == 2
     assert "isocost audit" not in str(looked)
-    code, _, err = run(capsys, "audit", path)
+    code, _, err = command("audit", path)
     assert code == 2
     assert "label: must name a column of the data" in err
     assert "2 columns that could be it: '" in err

@@ -61,8 +61,3 @@ def test_without_the_label_it_is_about_a_rate_is_nan(function, label, kind):
     with pytest.warns(ic.UncertainWarning, match=f"there are no {kind} among 2 rows") as caught:
         assert np.isnan(function([label, label], [0.1, 0.2]))
     assert caught[0].filename == __file__
-
-
-def test_unknown_method():
-    with pytest.raises(ic.UsageError, match='method: must be "equal_width"'):
-        ic.calibration_gap([0, 1], [0.1, 0.9], method="ece")

@@ -21,15 +21,8 @@ GROUPS = {
         1.0: (3696, 0.5143, 0.5070, 0.4475, 0.4369, 0.6418, 0.0113),
     },
 }
-NAMES = (
-    "n",
-    "base_rate",
-    "mean_score",
-    "generalized_fpr",
-    "generalized_fnr",
-    "accuracy",
-    "calibration_gap",
-)
+NAMES = ["n", "base_rate", "mean_score", "generalized_fpr", "generalized_fnr", "accuracy"]
+NAMES += ["calibration_gap"]
 
 # cost, costs, trivial costs, alpha of group 0 or 1, feasible, c_fp and c_fn after
 ALGORITHM = [
@@ -122,17 +115,6 @@ def test_the_same_from_the_files(scored_folder, scored_name, scored):
     tally = ic.tally(scored_folder / f"{scored_name}.csv", score="prediction")
     assert tally == scored
     check_groups(tally, scored_name)
-
-
-def test_income_turned_round_is_the_papers_experiment(scored_folder):
-    import pandas as pd
-
-    data = pd.read_csv(scored_folder / "income.csv")
-    turned = pd.DataFrame(
-        {"score": 1 - data["prediction"], "label": 1 - data["label"], "group": data["group"]}
-    )
-    rule = ic.withhold(ic.tally(turned), "fnr")
-    assert rule.alpha == pytest.approx({0.0: 0.1179, 1.0: 0.0}, **CLOSE)
 
 
 def test_the_built_in_counts_are_the_recidivism_file():

@@ -141,26 +141,6 @@ def test_rates_become_equal_and_the_loss_is_least(data, threshold, kind, informa
 # Known numbers
 
 
-@pytest.mark.parametrize(
-    ("kind", "p2n", "n2p", "common", "accuracies"),
-    [
-        ("generalized", 0.2635, 0.1940, (0.4217, 0.4929), (0.6006, 0.6226)),
-        ("hard", 0.2148, 0.1434, (0.2695, 0.5072), (0.6082, 0.6369)),
-    ],
-)
-def test_recidivism(kind, p2n, n2p, common, accuracies):
-    tally = compas()
-    rule = equalize_odds(tally, rates=kind)
-    flips = flips_of(rule)
-    assert flips["African-American"] == (pytest.approx(p2n, abs=5e-5), 0.0)
-    assert flips["Caucasian"] == (0.0, pytest.approx(n2p, abs=5e-5))
-    after = rule.expected(tally)
-    for pair in rates_of(after, kind=kind):
-        assert tuple(pair) == pytest.approx(common, abs=5e-5)
-    right = MEASURES["accuracy"].of(after.kinds(0.5))
-    assert tuple(right) == pytest.approx(accuracies, abs=5e-5)
-
-
 def test_by_hand():
     # c_fp and c_fn: a 1/4 and 1/4, b 0 and 0.  Turning b's scores round with p makes both p.
     data = data_of(
@@ -326,15 +306,15 @@ def test_scores_that_hardly_differ_from_one_half(kind, spread):
 # Other thresholds
 
 
-@pytest.mark.parametrize("threshold", [0.7, 0.3, 0.9, 0.25])
-def test_thresholds_of_the_grid(threshold):
+@pytest.mark.parametrize("threshold", [0.7, 0.3, 0.9, 0.25, 0.37, 2 / 3])
+def test_other_thresholds(threshold):
     rng = np.random.default_rng(1)
     group = np.repeat(["a", "b", "c"], 100)
     label = rng.integers(0, 2, 300)
     score = np.clip(0.3 + 0.4 * label + rng.normal(0, 0.25, 300), 0, 1)
     data = data_of(score, label, group)
     for kind in KINDS:
-        tally = tally_of(data)
+        tally = tally_of(data, edges=(threshold, 1 - threshold))
         rule = equalize_odds(tally, threshold, rates=kind)
         after = rule.expected(tally)
         assert {row.lo for row in rule.rows} <= {0.0, threshold}
@@ -367,17 +347,6 @@ def test_a_threshold_that_is_no_edge_gets_all_edges_in_one_message():
 # What the rule says about itself
 
 
-def test_the_rule_is_complete_and_survives_json():
-    tally = compas()
-    rule = equalize_odds(tally, rates="hard", salt="pepper")
-    assert rule.method == "odds"
-    assert rule.cost is None
-    assert rule.settings == {"threshold": 0.5, "rates": "hard"}
-    assert rule.salt == "pepper"
-    assert rule.made_from["n"] == 6150
-    assert ic.Rule.from_json(rule.to_json()) == rule
-
-
 def test_the_note_on_calibration_gives_the_distance_from_the_line():
     tally = compas()
     rule = equalize_odds(tally)
@@ -403,27 +372,9 @@ def test_the_note_on_calibration_names_ten_groups():
 
 
 def test_rates_must_be_one_of_two():
-    with pytest.raises(ic.UsageError) as caught:
+    said = "rates: must be .*next: use .generalized. for mean scores, as the paper does, or .hard."
+    with pytest.raises(ic.UsageError, match=f"(?s){said}"):
         equalize_odds(compas(), rates="soft")
-    assert str(caught.value) == (
-        'rates: must be "generalized" or "hard"\n'
-        "  got:  'soft'\n"
-        '  next: use "generalized" for mean scores, as the paper does, or "hard" for decisions'
-    )
-
-
-def test_bad_tallies():
-    with pytest.raises(ic.DataError, match="at least two values"):
-        equalize_odds(compas().select(["Caucasian"]))
-    data = data_of([0.1, 0.9, 0.2, 0.3], [0, 1, 0, 0], list("aabb"))
-    with pytest.raises(ic.DataError, match="only 'a'; 'b' has no positives"):
-        equalize_odds(tally_of(data))
-
-
-@pytest.mark.parametrize("threshold", [0.0, 1.0, "high", float("nan")])
-def test_a_threshold_lies_between_0_and_1(threshold):
-    with pytest.raises(ic.UsageError, match="strictly between 0 and 1"):
-        equalize_odds(compas(), threshold)
 
 
 def test_a_solver_that_fails_is_an_error(monkeypatch):

@@ -59,13 +59,15 @@ def people(seed):
         tolerance=float(rng.choice([0.0, 0.02])),
         remakes=10,
         replicates=200,
+        confidence=0.9,
     )
     return columns, question
 
 
 def options_of(question):
     """The question as options of a command."""
-    names = ("cost", "threshold", "tolerance", "replicates", "remakes", "seed", "min_group")
+    names = ["cost", "threshold", "tolerance", "replicates", "remakes", "seed", "min_group"]
+    names += ["confidence"]
     return [f"--{name.replace('_', '-')}={getattr(question, name)}" for name in names]
 
 

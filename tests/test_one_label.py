@@ -2,15 +2,13 @@
 
 import json
 import math
-from contextvars import copy_context
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner
 
 import isocost as ic
-from isocost.cli.app import app
+from isocost.examples import compas
 from isocost.learn import (
     CalibratedEqualizedOdds,
     EqualizedOdds,
@@ -237,6 +235,9 @@ def test_nothing_can_be_repaired_with_fewer_than_two_groups_to_compare(name):
         with pytest.raises(ic.DataError) as error:
             ask(tally)
         assert str(error.value).startswith(NOT_ENOUGH)
+    for ask in (*asks, ic.audit):
+        with pytest.raises(ic.DataError, match="group: must have at least two values"):
+            ask(compas().select(["Caucasian"]))
 
 
 @pytest.mark.parametrize(("label", "kind"), [(0, "positives"), (1, "negatives")])
@@ -311,28 +312,3 @@ def test_a_calibrator():
     scores = LogisticRegression().fit(X, y).predict_proba(X)[:, 1]
     model = GroupCalibrator("isotonic").fit(scores, y, sensitive_features=group)
     assert model.maps_["c"] is model.pooled_
-
-
-def test_commands(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows, alike = rows_of(2)
-    ids = np.arange(len(rows["score"]))
-    text = ["id,score,label,group"]
-    text += [f"{i},{s:.6f},{y},{g}" for i, s, y, g in zip(ids, *rows.values(), strict=True)]
-    (tmp_path / "rows.csv").write_text("\n".join(text))
-    fit = ["fit", "rows.csv", "--method", "reconcile", "--infeasible", "closest", "--anyway"]
-    for command in (
-        ["audit", "rows.csv"],
-        ["bounds", "rows.csv"],
-        ["plan", "rows.csv"],
-        ["compare", "rows.csv", "--remakes", "10"],
-        ["report", "rows.csv", "-o", "page.html"],
-        [*fit, "-o", "rule.json"],
-        ["apply", "rule.json", "rows.csv", "--id", "id", "-o", "out.csv"],
-        ["watch", "rule.json", "rows.csv"],
-    ):
-        # In a context of its own: a command sets the language of messages for all that follows.
-        result = copy_context().run(CliRunner().invoke, app, command)
-        assert result.exit_code in ((0, 1) if command[0] == "watch" else (0,)), result.output
-    rule = ic.Rule.load(tmp_path / "rule.json")
-    assert set(rule.groups) - set(rule.fitted) == alike

@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 
 import isocost as ic
-from isocost.cli import main
 from isocost.engines.kinds import FOREIGN, FORMATS
 
 ROWS = [(round(0.05 + 0.9 * i / 60, 4), int(i % 7 > 3), "é" if i % 2 else "a") for i in range(60)]
@@ -111,7 +110,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("encoding", NAMES)
-def test_an_encoding_that_is_guessed_is_told(tmp_path, capsys, encoding):
+def test_an_encoding_that_is_guessed_is_told(tmp_path, command, encoding):
     first, second = NAMES[encoding]
     text = TEXT.replace(",a\n", f",{first}\n").replace(",é\n", f",{second}\n")
     path = tmp_path / "d.csv"
@@ -134,9 +133,7 @@ def test_an_encoding_that_is_guessed_is_told(tmp_path, capsys, encoding):
     plain = saved.relabel({name: str(i) for i, name in enumerate(saved.groups)})
     told_plainly = ic.audit(plain, confidence=None).to_dict()["reading_notes"]
     assert told_plainly == ["Text was read as windows-1252."]
-    with pytest.raises(SystemExit):
-        main(["audit", str(path), "--replicates", "0", "--json"])
-    out, err = capsys.readouterr()
+    _, out, err = command("audit", path, "--replicates", 0, "--json")
     in_shell = told.format(", ".join(sorted(shown)), "--encoding")
     assert f"note: {in_shell}\n" in err
     assert json.loads(out)["reading_notes"] == [in_shell]

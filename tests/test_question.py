@@ -44,13 +44,6 @@ def test_a_keyword_beside_a_question_counts_if_it_is_present():
     )
 
 
-def test_data_are_counted_with_edges_at_the_threshold_and_its_mirror():
-    data = {**compas_rows(), "risk": compas_rows()["score"]}
-    result = ic.audit(data, threshold=0.37, score="risk", replicates=0)
-    assert result.tally.edges == (0.37, 0.63)
-    assert result.tally.reading.columns["score"] == "risk"
-
-
 def test_a_keyword_that_nobody_knows():
     with pytest.raises(
         TypeError, match=r"audit\(\) got an .* 'treshold'; did you mean 'threshold'"
@@ -71,11 +64,16 @@ def test_a_keyword_that_nobody_knows():
         ({"cost": "nothing"}, "cost: must be"),
         ({"threshold": 1.0}, "threshold: must be a number strictly between 0 and 1"),
         ({"tolerance": -0.1}, "tolerance: must be a number that is at least 0"),
-        ({"confidence": 95}, "confidence: must be a number strictly between 0 and 1"),
-        ({"confidence": 0.99, "replicates": 500}, "replicates: must be 0, or a whole number from"),
-        ({"replicates": 50}, "replicates: must be 0, or a whole number from 200 to 100000"),
+        ({"confidence": 95}, "strictly between 0 and 1\n  got:  95\n  next: use confidence=0.95"),
+        ({"confidence": "high"}, "confidence: must be a number strictly .*\n  got:  'high'"),
+        ({"confidence": 0.999, "replicates": 500}, "whole number from 10000 to 100000"),
+        ({"confidence": 0.99999}, "use a lower confidence, or replicates=0"),
+        ({"replicates": 50}, "replicates: must be 0, or a whole number from 200 to 100000 for "),
+        ({"replicates": 50}, "got:  50\n  next: use replicates=2000, or 0 for closed forms only"),
+        ({"replicates": False}, "replicates: must be .*\n  got:  False"),
+        ({"replicates": 300.0}, "replicates: must be .*\n  got:  300.0"),
         ({"remakes": 3}, "remakes: must be a whole number from 10 to 1000000"),
-        ({"seed": -1}, "seed: must be a whole number that is at least 0"),
+        ({"seed": -1}, "must be a whole number that is at least 0\n  got:  -1\n  next: use seed=0"),
         ({"min_group": 2.5}, "min_group: must be a whole number that is at least 0"),
         ({"favourable": "yes"}, 'favourable: must be "selected" or "not_selected"'),
     ],
@@ -85,11 +83,6 @@ def test_bad_settings(settings, message):
         ic.Question(**settings)
     with pytest.raises(ic.UsageError, match=message):
         DEFAULT.but(**settings)
-
-
-def test_what_is_not_a_question():
-    with pytest.raises(ic.UsageError, match="question: must be a Question"):
-        ic.audit(compas(), question={"cost": "fpr"})
 
 
 def test_a_question_is_json_and_its_cost_is_that_of_some_groups():

@@ -74,12 +74,6 @@ def test_groups_without_positives_or_negatives_are_named():
         )
 
 
-def test_one_group_is_not_enough():
-    for ask in (ic.audit, ic.withhold, ic.feasibility):
-        with pytest.raises(ic.DataError, match="group: must have at least two values"):
-            ask(ic.tally({"score": [0.1, 0.9], "label": [0, 1], "group": ["a", "a"]}))
-
-
 def test_a_wrong_group_column_does_not_flood_the_screen():
     data = {"score": [0.5] * 200, "label": [0, 1] * 100, "group": list(range(200))}
     with pytest.raises(ic.DataError) as error:

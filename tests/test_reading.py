@@ -1,7 +1,6 @@
 """isocost tally, and tallies instead of data: in a real process, against the data themselves."""
 
 import json
-import re
 
 import pandas as pd
 import pytest
@@ -55,23 +54,6 @@ def test_days_tallied_apart_are_audited_together(folder):
     assert said.replace("day1.json day2.json", "all.csv") == " ".join(together.stdout.split())
     globbed = run("audit", "day*.json", "--fail-above", 0.01, cwd=folder)
     assert globbed.returncode == 1
-
-
-def test_fit_and_compare_take_tallies(folder, tmp_path):
-    rule = tmp_path / "rule.json"
-    options = ["--cost", "fpr", "--tolerance", 0.06]
-    done = run("fit", "day1.json", "odd.parquet", *options, "-o", rule, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    wanted = ic.withhold(ic.tally(ROWS), "fpr", 0.06)
-    assert ic.Rule.load(rule).alpha == pytest.approx(wanted.alpha)
-    apart = run("compare", "day1.json", "day2.json", rule, cwd=folder)
-    together = run("compare", "all.csv", rule, cwd=folder)
-    assert apart.returncode == 0, apart.stderr
-    # The same but for the last digit: sums of several tallies are added in another order.
-    texts = [re.sub(r"\d+\.\d+", "#", done.stdout) for done in (apart, together)]
-    numbers = [list(map(float, re.findall(r"\d+\.\d+", d.stdout))) for d in (apart, together)]
-    assert texts[0] == texts[1]
-    assert numbers[0] == pytest.approx(numbers[1], abs=1.01e-4)
 
 
 def test_reading_in_any_mixture(folder, monkeypatch):

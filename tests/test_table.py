@@ -171,19 +171,3 @@ def test_a_record_can_be_copied_and_pickled(scored):
     with pytest.raises(AttributeError, match="no number 'nothing'"):
         _ = one.nothing
     assert "brier" in dir(one)
-
-
-def test_of_calibrated_scores_the_lower_base_rate_may_have_the_higher_fpr():
-    """Calibrated scores 0 and 1 at base rate .6, or 0 and .6 at .3, which has the higher FPR."""
-    tally = ic.tally(
-        {
-            "score": [0.0] * 40 + [1.0] * 60 + [0.0] * 50 + [0.6] * 50,
-            "label": [0] * 40 + [1] * 60 + [0] * 70 + [1] * 30,
-            "group": ["high"] * 100 + ["low"] * 100,
-        }
-    )
-    audit = ic.audit(tally, confidence=None)
-    assert max(m.calibration_gap for m in audit.groups.values()) < 1e-9
-    rates = {group: (m.base_rate, m.fpr) for group, m in audit.groups.items()}
-    assert rates["high"] == pytest.approx((0.6, 0.0))
-    assert rates["low"] == pytest.approx((0.3, 20 / 70))

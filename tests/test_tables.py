@@ -19,7 +19,6 @@ import pytest
 
 import isocost as ic
 import isocost.page
-from isocost.cli import main
 from isocost.tables import csv_text, frame_of
 from tests.conftest import measured
 
@@ -98,6 +97,21 @@ def test_groups_keep_their_type(groups, pandas_type, polars_type):
     numbers = [frame[name].dtype for name in audit.overall.values]
     assert set(numbers) == {pl.Float64}
     assert audit.to_frame(backend="pyarrow").schema.field("fpr").type == pa.float64()
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", "dict"])
+def test_a_rate_that_is_not_defined_is_nan(backend):
+    data = people()
+    data["label"][data["group"] == "c"] = 0
+    frame = ic.audit(data, warn=False).to_frame(backend=backend)
+    columns = plain(frame)
+    for name in ("fnr", "fnr_low", "fnr_high", "generalized_fnr", "generalized_fnr_low"):
+        assert [math.isnan(value) for value in columns[name]] == [False, False, True, False]
+    assert not np.isnan(columns["fpr"]).any()
+    if backend == "polars":
+        assert frame["fnr"].null_count() == 0
+    rows = list(csv.DictReader(io.StringIO(csv_text(columns))))
+    assert [row["fnr"] == "" for row in rows] == [False, False, True, False]
 
 
 def test_groups_of_several_types_become_texts():
@@ -278,14 +292,13 @@ def test_no_text_of_a_csv_is_a_formula():
     assert csv_text({"group": [-2, np.int64(-3), -4.5]}).splitlines()[1:] == ["-2", "-3", "-4.5"]
 
 
-def test_no_group_of_a_csv_of_the_shell_is_a_formula(tmp_path, monkeypatch, capsys):
+def test_no_group_of_a_csv_of_the_shell_is_a_formula(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     rows = people(("=cmd()", "-1\n"))
     with Path("data.csv").open("w", newline="") as file:
         csv.writer(file).writerows([rows, *zip(*rows.values(), strict=True)])
-    with pytest.raises(SystemExit):
-        main(["audit", "data.csv", "--format", "csv", "--csv", "audit.csv"])
-    for text in (capsys.readouterr().out, Path("audit.csv").read_text()):
+    _, out, _ = command("audit", "data.csv", "--format", "csv", "--csv", "audit.csv")
+    for text in (out, Path("audit.csv").read_text()):
         groups = [row["group"] for row in csv.DictReader(io.StringIO(text))]
         assert groups == [r"'-1\n", "'=cmd()", "all"]
 

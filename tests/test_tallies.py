@@ -195,25 +195,11 @@ def test_corrupt_json(change, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["{", "[" * 100_000])
-def test_not_json(text):
-    with pytest.raises(ic.DataError, match="text that is not JSON"):
-        ic.Tally.from_json(text)
-
-
 def test_save_and_load(tmp_path):
     ic.tally(TWO).save(tmp_path / "t.json")
     assert ic.Tally.load(tmp_path / "t.json") == ic.tally(TWO)
     with pytest.raises(ic.FileError, match="No such file"):
         ic.Tally.load(tmp_path / "no.json")
-
-
-def test_what_a_rule_is_expected_to_do_can_be_saved():
-    people = population(1)
-    for tally in (ic.tally(people, bins=8), ic.tally(people, weight="weight", bins=8)):
-        after = ic.equalize_odds(tally).expected(tally)
-        assert not (after.cells.n % 1 == 0).all()
-        assert ic.Tally.from_json(after.to_json()) == after
 
 
 PEOPLE = population(0)

@@ -344,14 +344,6 @@ def test_where_nothing_is_advised_nobody_asks(monkeypatch):
     assert "accept a difference of 5.39 points" in audit.advice
 
 
-def test_the_command_asks_for_its_verdict(tmp_path):
-    data = written(tmp_path / "data.csv", drawn_rows(1, [3000, 3000], [(0.6, 1.2), (0.7, 0.9)]))
-    done = run("audit", data, "--cost", "fpr", "--json")
-    verdict = json.loads(done.stdout)["verdict"]
-    assert (verdict["helps"], verdict["reason"]) == ("yes", "repair")
-    assert 0 < verdict["findings"]["expected"] < verdict["findings"]["unrepaired"]
-
-
 def test_every_door_measures_the_cost_that_is_asked(tmp_path):
     """A rule of rates has no cost of its own: none must answer for fnr where fpr is asked."""
     rule = ic.reconcile(compas())

@@ -21,7 +21,6 @@ from isocost.judging.watch import (
     claims_of,
     evidence,
 )
-from isocost.measures import rates
 from isocost.rules import Row
 from tests.populations import SHAPES, period
 from tests.processes import run
@@ -234,17 +233,6 @@ def test_each_rate_has_its_own_tolerance():
     assert not found.alarm
 
 
-def test_the_repair_holds_where_the_scores_as_they_were_did_not():
-    rule = ic.withhold(compas(), "fpr", 0.06)
-    repaired = rule.expected(compas())
-    assert not ic.watch(rule, [repaired] * 10, tolerance=0.065).alarm
-    found = ic.watch(rule, [compas()] * 10, tolerance=0.065)
-    assert found.alarm
-    assert found.alarms[0].claim.groups[0] == "African-American"
-    costs = rates.generalized_fpr(compas().totals)
-    assert found.periods[0].difference == pytest.approx(abs(costs[0] - costs[1]))
-
-
 def test_news_are_no_alarms():
     random = np.random.default_rng(8)
     made = {"groups": [{"group": "a", "n": 900, "base_rate": 0.9}, {"group": "b"}, 7, None]}
@@ -276,11 +264,7 @@ def test_a_period_without_a_group_tells_nothing_about_it():
     [
         ([], {}, "tallies: must be tallies, at least one\n  got:  none"),
         ([1], {}, "got:  1\n"),
-        ("both", {"confidence": 1.0}, "confidence: must be a number strictly between 0 and 1"),
-        ("both", {"tolerance": -1}, "tolerance: must be a number"),
-        ("both", {"calibration_margin": -1}, "calibration_margin: must be a number"),
         ("both", {"threshold": 0.123456}, "must be an edge of the tally"),
-        ("both", {"cost": "tpr"}, "cost: must be a Cost"),
         ("one", {}, "must have at least two groups that the rule was made from"),
         ("other", {}, "group: must be one the rule knows"),
     ],
@@ -314,13 +298,13 @@ def test_it_is_shown_as_text_html_and_json():
 def test_the_command(tmp_path):
     rule = ic.withhold(compas(), "fpr", 0.06)
     rule.save(tmp_path / "rule.json")
-    for day in (1, 2, 3):
+    for day in (1, 2, 10):
         rule.expected(compas()).save(tmp_path / f"good-{day}.json")
         compas().save(tmp_path / f"bad-{day}.json")
     good = run("watch", "rule.json", "good-*.json", "--tolerance", 0.07, cwd=tmp_path)
     assert good.returncode == 0, good.stderr
     assert "No violation was detected." in good.stdout
-    assert good.stdout.index("good-1") < good.stdout.index("good-3")
+    assert good.stdout.index("good-2") < good.stdout.index("good-10")
     bad = run("watch", "rule.json", "bad-*.json", "--json", cwd=tmp_path)
     assert bad.returncode == 1, bad.stderr
     assert json.loads(bad.stdout)["first_alarm"] == "bad-2"
@@ -523,15 +507,6 @@ def test_a_glob_in_quotes_is_one_period_per_file_as_without_quotes(tmp_path):
     none = run("watch", "rule.json", "night-*.parquet", cwd=tmp_path)
     assert none.returncode == 2
     assert "nothing at 'night-*.parquet'" in none.stderr
-
-
-def test_tallies_of_a_glob_are_in_the_order_of_their_numbers(tmp_path):
-    random = np.random.default_rng(8)
-    RULE.save(tmp_path / "rule.json")
-    for day in (1, 2, 10):
-        period(random, 200).save(tmp_path / f"day{day}.json")
-    done = run("watch", "rule.json", "day*.json", "--json", cwd=tmp_path)
-    assert [one["name"] for one in json.loads(done.stdout)["periods"]] == ["day1", "day2", "day10"]
 
 
 def test_intervals_are_the_right_way_up_when_the_difference_has_changed():

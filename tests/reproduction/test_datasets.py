@@ -5,7 +5,7 @@ import isocost as ic
 from isocost.errors import FileError
 from isocost.examples import compas_rows
 from reproduction import datasets
-from reproduction.fetch import SOURCES, find
+from reproduction.fetch import SOURCES
 from tests.reproduction.conftest import need
 from tests.reproduction.places import bare, publish
 
@@ -142,15 +142,6 @@ def test_heart_as_published():
     assert older.mean() == pytest.approx(0.74, abs=0.005)
     assert data.label[older].mean() == pytest.approx(0.62, abs=0.005)
     assert data.label[~older].mean() == pytest.approx(0.36, abs=0.005)
-
-
-def test_zeros_of_heart_as_the_files_have_them():
-    need("heart")
-    zeros = {}
-    for file in SOURCES["heart"].files:
-        lines = find(SOURCES["heart"], file).path.read_text().split()
-        zeros[file.split(".")[1]] = sum(line.split(",")[4] == "0" for line in lines)
-    assert zeros == {"cleveland": 0, "hungarian": 0, "switzerland": 123, "va": 49}
 
 
 def test_compas_as_published():

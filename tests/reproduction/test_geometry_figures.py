@@ -85,10 +85,3 @@ def test_what_is_drawn_are_these_numbers(make, panels):
 @pytest.mark.parametrize("make", [figure_1, figure_2])
 def test_labels_are_apart_and_inside(make):
     assert_labels_apart(make(), 2)
-
-
-def test_files_are_written(tmp_path):
-    for kind in ("png", "svg"):
-        path = tmp_path / f"figure.{kind}"
-        figure_2().savefig(path)
-        assert path.stat().st_size > 10_000

@@ -182,16 +182,7 @@ def test_what_cannot_end_well_does_not_begin(
 
 
 def test_the_command_can_be_pasted(tmp_path: Path) -> None:
-    words = [
-        "income",
-        "--full",
-        "--repeats",
-        "2",
-        "--seed",
-        "3",
-        "-o",
-        str(tmp_path / "my results"),
-    ]
+    words = ["income", "--full", "--repeats", "2", "--seed", "3", "-o", f"{tmp_path}/my results"]
     words += ["--page", "a b.md", "--data", "my data", "--fresh"]
     command = _command(_run_arguments(words))
     assert shlex.split(command) == ["python", "-m", "reproduction", *words]

@@ -13,6 +13,7 @@ import pytest
 from isocost.errors import FileError
 from reproduction import datasets
 from reproduction.experiments import RunOptions
+from reproduction.markdown_page import page
 from reproduction.rerun import Reproduction, reproduce, save
 from reproduction.study import HEALTH, INCOME
 from tests.reproduction.conftest import findings_of, need
@@ -141,3 +142,23 @@ def test_a_folder_that_cannot_be_made(counts: Reproduction, tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="-o: must be a writable folder"):
         save([counts], RunOptions(), tmp_path / "file" / "out")
+
+
+# The page tells what was rerun
+
+
+def test_the_page_tells_claims_and_figures(counts: Reproduction) -> None:
+    text = page([counts], RunOptions(), "python -m reproduction recidivism --quick", "figures")
+    for finding in findings_of(counts, "counts").values():
+        assert f"| {finding.claim.sentence} | counts | {finding.shown} |" in text
+    assert "(figures/figure-3c-recidivism-counts.png)" in text
+    assert "python -m reproduction recidivism --quick" in text
+    assert "look elsewhere" in text
+    assert "## Discussion and conclusion (Section 6)" in text
+
+
+def test_only_what_was_rerun_is_explained(counts: Reproduction) -> None:
+    text = page([counts], RunOptions(), "isocost", "figures")
+    assert "**Better scores.**" in text
+    assert "**Health.**" not in text
+    assert "**Grids.**" not in text

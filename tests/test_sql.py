@@ -1,15 +1,22 @@
-"""Rules as SQL: run on DuckDB, parsed back everywhere, and safe whatever the names are."""
+"""Rules and tallies as SQL: run on DuckDB, parsed back everywhere, safe whatever the names are."""
 
+import json
 from dataclasses import replace
+from decimal import Decimal
 
 import duckdb
+import jinja2
 import pandas as pd
+import polars as pl
 import pytest
 import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlglot import exp
 
 import isocost as ic
 from isocost.engines.dialects import DIALECTS, dialect_named
+from isocost.engines.sql import cell_columns, dbt_macro
 from isocost.rules import Row
 from tests import warehouse
 
@@ -129,8 +136,6 @@ def test_no_coin_no_id(database):
     assert "md5" not in query
     source = "(SELECT 0.3e0 AS score, 'a' AS \"group\")"
     assert database.execute(query.replace('"scores"', source)).fetchall() == [(0.7,)]
-    with pytest.raises(ic.UsageError, match=r"id: must be given, because this rule throws a coin"):
-        RULE.to_sql(id=None)
 
 
 def test_a_comment_stays_a_comment():
@@ -250,3 +255,278 @@ def test_columns_of_a_table_that_look_like_ours():
 def test_other_names_of_dialects():
     assert dialect_named("PostgreSQL").name == "postgres"
     assert dialect_named("databricks").name == "spark"
+
+
+# Tallies counted by a database
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tallies_are_parsed_back(dialect):
+    for options in warehouse.TALLIES.values():
+        (tree,) = sqlglot.parse(ic.tally_sql(dialect, "lake.people", **options), read=dialect)
+        groups = options.get("group", "group")
+        names = {
+            "group": [groups] if isinstance(groups, str) else groups,
+            "weight": options.get("weight"),
+        }
+        wanted = cell_columns({"columns": names, "positive": options.get("positive")})
+        assert [column.alias_or_name for column in tree.selects] == wanted
+        named = options.get("positive") in ("yes", 1) and options["positive"] is not True
+        assert ("least_label" in wanted) == named
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_names_and_groups_are_counted_on_duckdb(database, odd):
+    names = {"score": odd, "label": f"{odd}l", "group": f"{odd}g", "weight": f"{odd}w"}
+    data = {odd: [0.2, 0.7, 0.4], f"{odd}l": [odd, "b", odd], f"{odd}g": [odd, "b", "c"]}
+    data[f"{odd}w"] = [1.0, 2.0, 0.5]
+    database.register("plain", pd.DataFrame(data))
+    table = DIALECTS["duckdb"].name_of(f"{odd} t")
+    database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM plain")
+    query = ic.tally_sql("duckdb", (f"{odd} t",), positive=odd, **names)
+    found = ic.tally_from_cells(database.execute(query).fetchall())
+    assert found == ic.tally(data, positive=odd, **names)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"dialect": None}, "dialect"),
+        ({"table": None}, "table"),
+        ({"score": 3}, "score"),
+        ({"label": None}, "label"),
+        ({"group": []}, "group"),
+        ({"group": 3}, "group"),
+        ({"group": ["a", None]}, "group"),
+        ({"weight": ["w"]}, "weight"),
+        ({"positive": ["a"]}, "positive"),
+        ({"positive": float("nan")}, "positive"),
+        ({"positive": Decimal(1)}, "positive"),
+        ({"bins": 0}, "bins"),
+        ({"dialect": "oracle"}, "dialect"),
+    ],
+)
+def test_arguments_that_cannot_be_meant(options, name):
+    with pytest.raises(ic.UsageError) as error:
+        ic.tally_sql(**options)
+    (problem,) = error.value.problems
+    assert problem.name == name
+    assert all((problem.rule, problem.got, problem.next_step))
+
+
+def test_mysql_groups_by_bytes():
+    query = ic.tally_sql("mysql")
+    assert "CAST(CONVERT(t.`group` USING utf8mb4) AS BINARY) AS group_1_bytes" in query
+    assert "ANY_VALUE(group_1) AS group_1" in query
+    assert query.endswith("GROUP BY group_1_bytes, label, bin\n")
+
+
+def test_whatever_a_driver_returns(database):
+    options = {"weight": "weight", "edges": (0.123,)}
+    query = ic.tally_sql(table="people", **options)
+    wanted = ic.tally(warehouse.people(), **options)
+    frame = database.execute(query).df()
+    rows = database.execute(query).fetchall()
+    upper = [dict(zip(map(str.upper, frame.columns), row, strict=True)) for row in rows]
+    exact = [tuple(Decimal(v) if isinstance(v, int) else v for v in row) for row in rows]
+    for cells in (frame, pl.from_pandas(frame), rows, upper, exact, frame.to_dict("list")):
+        assert ic.tally_from_cells(cells) == wanted
+
+
+def test_cells_of_several_days_add_up(database):
+    data = warehouse.people()
+    rows = []
+    for day in (0, 1):
+        source = f"(SELECT * FROM people WHERE row % 2 = {day})"
+        rows += database.execute(ic.tally_sql().replace('"scores"', source)).fetchall()
+    assert ic.tally_from_cells(rows) == ic.tally(data)
+
+
+def spoiled(**changes):
+    cells = {"made_with": None, "group_1": "a", "label": 0, "bin": 0, "n": 1, "wh": 0.0, "wh2": 0.0}
+    made = {
+        "bins": 4, "edges": [], "positive": None,
+        "columns": {"score": "s", "label": "y", "weight": None, "group": ["g"]},
+    }  # fmt: skip
+    return [{**cells, "made_with": json.dumps(made), **changes}]
+
+
+def test_cells_that_are_ours():
+    assert ic.tally_from_cells(spoiled()).n == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "got"),
+    [
+        (spoiled(made_with="{}"), "a column 'made_with' that is not ours"),
+        (spoiled(made_with='{"columns": 1}'), "a column 'made_with' that is not ours"),
+        (spoiled(made_with="nothing"), "a column 'made_with' that is not ours"),
+        (spoiled(bin=99), "a bin in the cells that is not a whole number below 12"),
+        (spoiled(bin=0.5), "a value of bin that is not a whole number"),
+        (spoiled(n="x"), "a value of n that is not a whole number"),
+        (spoiled(n=0), "a cell with no rows or no weight"),
+        (spoiled(wh=None), "a value of wh that is not a finite number"),
+        (spoiled(wh="x"), "a value of wh that is not a number"),
+        (spoiled(wh=0.9), "a cell whose mean score lies outside its bin"),
+        ([(1, 2, 3)], "a column 'made_with' that is not ours"),
+        ([{"a": 1}], "no column 'made_with'"),
+        ([(spoiled()[0]["made_with"], 2)], "rows that have not 7 values"),
+        (3, "an object of type int, which is neither rows nor an eager frame"),
+    ],
+)
+def test_other_cells_are_refused(cells, got):
+    with pytest.raises(ic.DataError) as error:
+        ic.tally_from_cells(cells)
+    text = str(error.value)
+    assert text.startswith("cells: must be what the query of tally_sql returns\n  got:  ")
+    assert got in text
+    assert text.endswith("next: run the query as it is, and pass all its rows and columns")
+
+
+def test_no_rows_and_rows_that_differ():
+    for nothing in ([], {}, {"n": []}):
+        with pytest.raises(ic.DataError, match="must have at least one row"):
+            ic.tally_from_cells(nothing)
+    other = spoiled()[0]["made_with"].replace("4", "8")
+    with pytest.raises(ic.DataError, match="rows of queries that differ"):
+        ic.tally_from_cells(spoiled() + spoiled(made_with=other))
+
+
+def test_nan_is_not_the_other_of_two_labels():
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT 0.5 AS score, 'a' AS \"group\", "
+        "CASE WHEN i % 7 = 0 THEN 'nan' ELSE '2' END::DOUBLE AS label FROM range(70) AS r(i)"
+    )
+    cells = connection.execute(ic.tally_sql("duckdb", "t", positive=2)).fetchall()
+    with pytest.raises(ic.DataError, match="10 null or NaN"):
+        ic.tally_from_cells(cells)
+
+
+# isocost sql: the queries of the library, from the command line
+
+STORED = replace(RULE, made_from={"reading": {"columns": {"score": "s", "group": ["g"]}}})
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    STORED.save("rule.json")
+
+    return lambda *arguments: command("sql", *arguments)
+
+
+def test_columns_come_from_the_rule(run):
+    code, out, _ = run("rule.json", "--dialect", "bigquery", "--table", "lake.t", "--id", "who")
+    assert code == 0
+    assert out == STORED.to_sql("bigquery", "lake.t", score="s", group="g", id="who")
+    assert "AS `repaired_s`" in out
+    kept = {"reading": {"columns": {**STORED.reading.columns, "id": "who"}}}
+    replace(STORED, made_from=kept).save("stored.json")
+    assert run("stored.json", "--dialect", "bigquery", "--table", "lake.t")[1] == out
+
+
+def test_a_column_is_replaced_only_if_it_is_kept(run):
+    """A query does not see the table, so two columns would have the name."""
+    said = " ".join(run("--help")[1].split())
+    assert "in place of the score or of one that --keep lists" in said
+    options = ("rule.json", "--id", "id", "--output-column", "old")
+    kept = run(*options, "--keep", "id", "--keep", "old")[1]
+    assert kept.count('"old"') == 1
+    assert "*" in run(*options)[1].rsplit("SELECT", 1)[1]
+
+
+def test_options_reach_the_query(run):
+    options = ["--score", "x", "--group", "y", "--id", "z", "--output-column", "new"]
+    options += ["--changed", "c", "--keep", "z", "--unknown", "keep", "--missing-group", "a"]
+    code, out, _ = run("rule.json", *options)
+    assert code == 0
+    assert out == STORED.to_sql(
+        score="x", group="y", id="z", output="new", changed="c", columns=["z"],
+        unknown="keep", missing_group="a",)  # fmt: skip
+
+
+def test_a_file_is_written_whole_and_not_twice(run, tmp_path):
+    code, out, _ = run("rule.json", "--id", "id", "-o", "q.sql")
+    assert (code, out) == (0, "The query is in q.sql.\n")
+    assert (tmp_path / "q.sql").read_text() == STORED.to_sql(score="s", group="g", id="id")
+    code, _, err = run("rule.json", "--id", "id", "-o", "q.sql")
+    assert code == 2
+    assert "output: must not exist yet" in err
+    assert run("rule.json", "--id", "id", "-o", "q.sql", "--force")[0] == 0
+
+
+def test_the_query_of_a_tally(run):
+    options = ["--weight", "w", "--edge", "0.123", "--positive", "yes", "--label", "y"]
+    code, out, _ = run("--tally", "--table", "t", "--dialect", "duckdb", *options)
+    assert code == 0
+    assert out == ic.tally_sql(
+        table="t", group=["group"], label="y", weight="w", edges=(0.123,), positive="yes"
+    )
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE t AS SELECT 0.5 score, 'yes' y, 'a' \"group\", 2.0 w")
+        assert ic.tally_from_cells(database.execute(out).fetchall()).n == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["rule.json", "--tally"]])
+def test_one_of_the_two(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "sql: must be given a rule or --tally" in err
+
+
+# A macro for dbt expands to the query that it was made from
+
+TRAPS = ["{{ x }}", "{% endmacro %}", "{# x #}", "{{{", "}}", '"isocost relation"', "a{", "it's {%"]
+
+
+def expanded(macro, name="m", relation='"db"."scores"'):
+    """What Jinja makes of a macro, as dbt calls it."""
+    text = f"{macro}{{{{ {name}(relation) }}}}"
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text).render(
+        relation=relation
+    ).strip("\n")  # fmt: skip
+
+
+def rule_for(groups):
+    rows = tuple(Row(group, 0.0, 1.0, "set", 0.25, 0.5) for group in groups)
+    return ic.Rule(tuple(groups), rows, "test", salt="{{ salt }} {%")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda *place: rule_for(TRAPS).to_sql(*place, id="id"),
+        lambda *place: ic.tally_sql(*place, score="{{ s }}", weight="w", positive="{% if %}"),
+    ],
+)
+def test_a_macro_is_its_query(dialect, query):
+    macro = dbt_macro("m", dialect, lambda table: query(dialect, [table]))
+    quoted = DIALECTS[dialect].table_of(["other table"])
+    assert expanded(macro, relation=quoted) == query(dialect, ["other table"]).rstrip("\n")
+
+
+@given(st.lists(st.sampled_from([*"{}%#'\" -ab\n", "{{", "}}", "isocost relation"]), max_size=12))
+def test_any_text_survives(parts):
+    text = "".join(parts)
+    macro = dbt_macro("m", "duckdb", lambda table: f'SELECT [{text}] FROM "{table}"')
+    assert expanded(macro) == f'SELECT [{text}] FROM "db"."scores"'
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1a", "a-b", "a(b)", None, 3])
+def test_the_name_must_be_one(name):
+    with pytest.raises(ic.UsageError, match="--dbt: must be a name of letters"):
+        dbt_macro(name, "duckdb", str)
+
+
+def test_the_command_writes_a_macro(tmp_path, run):
+    rule = rule_for(["a"])
+    rule.save("rule.json")
+    macro = ("rule.json", "--dialect", "bigquery", "--id", "id", "--dbt", "repair")
+    assert run(*macro, "-o", "repair.sql") == (0, "The macro is in repair.sql.\n", "")
+    found = expanded((tmp_path / "repair.sql").read_text(), "repair", "`db`.`scores`")
+    assert found == rule.to_sql("bigquery", "db.scores", id="id").rstrip("\n")
+    code, _, err = run("--tally", "--dbt", "not a name")
+    assert code == 2
+    assert "--dbt: must be a name" in err
