@@ -148,15 +148,14 @@ def test_rules_at_the_same_place_share_a_label():
     assert "withhold, coarsen" in [text.get_text() for text in display.texts_]
 
 
-@pytest.mark.parametrize("limits", [None, "tight"])
-def test_six_groups_with_long_and_hostile_names(limits):
-    display = PlaneDisplay.from_predictions(*six(), limits=limits)
+def test_six_groups_with_long_and_hostile_names():
+    display = PlaneDisplay.from_predictions(*six())
     texts = [text.get_text() for text in display.texts_]
     assert sum("costs 0." in text for text in texts) == 6
     assert any("Other $x_1$ <script>" in text for text in texts)
     assert any("Native American or Alaska" in text and "..." in text for text in texts)
     assert len({line.get_color() for line in display.lines_}) == 6
-    check_labels(display, but=0 if limits else 1)
+    check_labels(display, but=1)
 
 
 def test_points_that_nearly_coincide_have_labels_apart():
@@ -190,10 +189,10 @@ def test_every_part_can_be_left_out():
     display = PlaneDisplay.from_tally(
         income(),
         [ic.equalize_odds(income())],
-        level=False, ellipses=False, lines=False, arrows=False, circles=False, title="",
+        level=False, ellipses=False, arrows=False, circles=False, title="",
         labels="groups",
     )  # fmt: skip
-    assert display.levels_ == display.ellipses_ == display.lines_ == display.circles_ == []
+    assert display.levels_ == display.ellipses_ == display.circles_ == []
     assert display.arrows_ == {"odds": []}
     assert display.ax_.get_title(loc="left") == ""
     assert len(display.texts_) == 2
@@ -266,8 +265,6 @@ def test_wrong_numbers_are_refused():
     )
     with pytest.raises(ic.UsageError, match="base_rates: must be 1 numbers"):
         PlaneDisplay(["a"], [0.2], [0.3], [1.6])
-    with pytest.raises(ic.UsageError, match="limits: must be four numbers, or a word"):
-        PlaneDisplay(["a"], [0.2], [0.3], [0.6]).plot(limits="loose")
 
 
 POPULATIONS = {

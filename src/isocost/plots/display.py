@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
-    from matplotlib.text import Annotation
+    from matplotlib.text import Annotation, Text
 
 # Looks
 
@@ -86,6 +86,11 @@ class Look:
     ink: str
     dashes: Dashes
     marker: str
+
+    def line(self, **style: Any) -> Style:
+        """Keywords of the line of the group, with its marks."""
+        own = Style(color=self.colour, linestyle=self.dashes, marker=self.marker, markersize=4.5)
+        return own | style
 
 
 def looks(count: int) -> list[Look]:
@@ -196,6 +201,11 @@ def write_title(ax: Axes, text: str, **style: Any) -> None:
     ax.set_title(text, loc="left", **(plain | style))
 
 
+def write(ax: Axes, x: float, y: float, text: str, **style: Any) -> Text:
+    """Write a small grey text, unless the style says otherwise, at a place of the data."""
+    return ax.text(x, y, text, **(Style(fontsize=SMALL, color=GREY) | style))
+
+
 def legend_below(
     ax: Axes, marks: Mapping[str, Any], title: str = "", inches: float = 0.5
 ) -> Legend:
@@ -251,7 +261,7 @@ class Label:
     """
 
     text: str
-    anchor: Pair
+    anchor: Sequence[float] | Floats
     ink: str = INK
     size: float = SIZE
     bold: bool = False
@@ -275,13 +285,36 @@ def place_labels(
         Points of the data not to be covered: markers, and samples of lines; and how bad it is to
         cover one.  What weighs more than 1 is a mark, and has a size.
     """
+    from matplotlib.patheffects import withStroke
+
     ax.apply_aspect()
-    scale = points_per_pixel(ax)
+    scale, notes = points_per_pixel(ax), []
     dots = np.vstack([np.empty((0, 2)), *(points for points, _ in marks)])
     weights = np.concatenate([np.full(len(points), weight) for points, weight in marks])
     frame = np.array(ax.get_window_extent().extents) * scale
     page = _Page(frame, ax.transData.transform(dots) * scale, weights)
-    return [_write(ax, label, page) for label in labels]
+    free = Style(textcoords="offset points", annotation_clip=False)
+    for label in labels:
+        x, y = map(float, label.anchor)
+        note = ax.annotate(
+            label.text, (x, y), (0.0, 0.0), ha="center", va="center", multialignment="center",
+            color=label.ink, fontsize=label.size, fontweight="bold" if label.bold else "normal",
+            linespacing=1.15, parse_math=label.math, zorder=6,
+            path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())], **free,
+        )  # fmt: skip
+        notes.append(note)
+        extent, start = note.get_window_extent(), ax.transData.transform((x, y)) * scale
+        size = np.array([extent.width, extent.height]) * scale
+        offset, box, end = _best(label, start, size, page)
+        note.set_position(offset)
+        note.xyann = offset
+        page.boxes = np.vstack([page.boxes, box])
+        # A label that could be another mark's is tied to its own.
+        if end is not None:
+            page.ties = np.concatenate([page.ties, [[start, end]]])
+            line = Style(arrowstyle="-", color=GREY, lw=0.6, shrinkA=1.0, shrinkB=5.0)
+            ax.annotate("", (x, y), tuple(end - start), arrowprops=line, zorder=5, **free)
+    return notes
 
 
 def sampled(start: Any, end: Any, count: int) -> Floats:
@@ -298,34 +331,6 @@ class _Page:
     weights: Floats
     boxes: Floats = field(default_factory=lambda: np.empty((0, 4)))
     ties: Floats = field(default_factory=lambda: np.empty((0, 2, 2)))
-
-
-def _write(ax: Axes, label: Label, page: _Page) -> Annotation:
-    """Write a label where it hides least, with a tie if it could be another mark's."""
-    from matplotlib.patheffects import withStroke
-
-    note = ax.annotate(
-        label.text, xy=label.anchor, xytext=(0.0, 0.0), textcoords="offset points", ha="center",
-        va="center", multialignment="center", color=label.ink, fontsize=label.size,
-        fontweight="bold" if label.bold else "normal", linespacing=1.15, parse_math=label.math,
-        path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())],
-        annotation_clip=False, zorder=6,
-    )  # fmt: skip
-    extent, scale = note.get_window_extent(), points_per_pixel(ax)
-    start = ax.transData.transform(label.anchor) * scale
-    size = np.array([extent.width, extent.height]) * scale
-    offset, box, end = _best(label, start, size, page)
-    note.set_position(offset)
-    note.xyann = offset
-    page.boxes = np.vstack([page.boxes, box])
-    if end is not None:
-        page.ties = np.concatenate([page.ties, [[start, end]]])
-        line = Style(arrowstyle="-", color=GREY, lw=0.6, shrinkA=1.0, shrinkB=5.0)
-        ax.annotate(
-            "", xy=label.anchor, xytext=tuple(end - start), textcoords="offset points",
-            arrowprops=line, annotation_clip=False, zorder=5,
-        )  # fmt: skip
-    return note
 
 
 def _best(
