@@ -65,9 +65,6 @@ INK, GREY, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 SIZE, SMALL = 9.0, 7.5
 """The size of text, in points."""
 
-MOVED = 1e-9
-"""A point that a rule moves by no more than this has not moved."""
-
 _DASHES: tuple[Dashes, ...] = (
     (0, None),
     (0, (7, 1.5)),
@@ -204,37 +201,6 @@ def write_title(ax: Axes, text: str, **style: Any) -> None:
 def write(ax: Axes, x: float, y: float, text: str, **style: Any) -> Text:
     """Write a small grey text, unless the style says otherwise, at a place of the data."""
     return ax.text(x, y, text, **(Style(fontsize=SMALL, color=GREY) | style))
-
-
-def legend_below(
-    ax: Axes, marks: Mapping[str, Any], title: str = "", inches: float = 0.5
-) -> Legend:
-    """A legend this far below the axes: texts with the styles of marks (in grey), or artists."""
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], **{"color": GREY, **mark}) if isinstance(mark, dict) else mark
-        for mark in marks.values()
-    ]
-    wide, high = inches_of(ax)
-    columns = max(min(len(marks), int(wide / 1.3)), 1)
-    # Legends fill column by column; a letter is about 0.055 inches wide.
-    texts, paper = list(marks), float(ax.figure.canvas.figure.get_figwidth())
-    while columns > 1:
-        rows = math.ceil(len(texts) / columns)
-        longest = [max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows)]
-        if sum(0.45 + 0.055 * letters for letters in longest) <= paper:
-            break
-        columns -= 1
-    legend = ax.legend(
-        handles, texts, loc="upper center", bbox_to_anchor=(0.5, -inches / high), ncols=columns,
-        fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4, columnspacing=1.2,
-        title=title, title_fontsize=SMALL,
-    )  # fmt: skip
-    legend.get_title().set_color(GREY)
-    for text in (legend.get_title(), *legend.get_texts()):
-        text.set_parse_math(False)
-    return legend
 
 
 # Labels
@@ -622,6 +588,33 @@ class Display(ABC):
             panels[-1].set_ylabel(y if column == 0 else "")
             plain_axes(panels[-1])
         return panels
+
+    def _legend(self, marks: Mapping[str, Any], title: str = "", inches: float = 0.5) -> None:
+        """A legend this far below the axes: texts with the styles of marks (in grey), or artists."""
+        from matplotlib.lines import Line2D
+
+        handles = [
+            Line2D([], [], **{"color": GREY, **mark}) if isinstance(mark, dict) else mark
+            for mark in marks.values()
+        ]
+        wide, high = inches_of(self.ax_)
+        columns = max(min(len(marks), int(wide / 1.3)), 1)
+        # Legends fill column by column; a letter is about 0.055 inches wide.
+        texts, paper = list(marks), float(self.figure_.get_figwidth())
+        while columns > 1:
+            rows = math.ceil(len(texts) / columns)
+            longest = [max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows)]
+            if sum(0.45 + 0.055 * letters for letters in longest) <= paper:
+                break
+            columns -= 1
+        self.legend_ = self.ax_.legend(
+            handles, texts, loc="upper center", bbox_to_anchor=(0.5, -inches / high), ncols=columns,
+            fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4, columnspacing=1.2,
+            title=title, title_fontsize=SMALL,
+        )  # fmt: skip
+        self.legend_.get_title().set_color(GREY)
+        for text in (self.legend_.get_title(), *self.legend_.get_texts()):
+            text.set_parse_math(False)
 
 
 def check_audit(audit: Any) -> Audit:

@@ -31,7 +31,6 @@ from isocost.plots.display import (
     check_audit,
     draws,
     inches_of,
-    legend_below,
     level_of,
     looks,
     percent,
@@ -408,7 +407,7 @@ class PredictiveValuesDisplay(Display):
             "predicted by the group's own scores": PREDICTED,
             "base rate, on the diagonal": BASE_RATE,
         }
-        self.legend_ = legend_below(ax, legend, short_name(title, 90, 2))
+        self._legend(legend, short_name(title, 90, 2))
         return self
 
     def _set_limits(self, dots: Floats) -> None:
@@ -535,7 +534,7 @@ class NetBenefitDisplay(Display):
         first = CURVE | {"color": looks(1)[0].colour}
         legend = {f"by the scores{level_of(self.confidence)}": first}
         legend |= {"treat all": TREAT_ALL, "treat none": TREAT_NONE}
-        self.legend_ = legend_below(self.ax_, legend)
+        self._legend(legend)
         return self
 
 
@@ -677,10 +676,9 @@ class MeasuresDisplay(Display):
         self.dots_: dict[str, dict[Group, Any]] = {m.name: {} for m in self.measures}
         self.bars_: dict[str, dict[Group, Any]] = {m.name: {} for m in self.measures}
         self.arrows_, self.ideal_, self.overall_ = list[Any](), dict[str, Any](), dict[str, Any]()
-        index_of = {group: index for index, group in enumerate(self.groups)}
         style = looks(len(names))
         for index, (measure, panel) in enumerate(zip(self.measures, panels, strict=True)):
-            order = [index_of[group] for group in self.order[measure.name]]
+            order = [self.groups.index(group) for group in self.order[measure.name]]
             self._frame(panel, index)
             for row, of_group in enumerate(order):
                 self._draw_group(panel, index, row, of_group, style[of_group])
@@ -693,7 +691,7 @@ class MeasuresDisplay(Display):
             fontsize = min(SMALL, high / (len(names) + 0.2) / lines / 1.2)
             for label, i in zip(panel.get_yticklabels(), order, strict=True):
                 label.set(fontsize=fontsize, color=style[i].ink, parse_math=False, linespacing=1.05)
-        self.legend_ = legend_below(self.ax_, self.legend(), inches=0.35)
+        self._legend(self.legend(), inches=0.35)
         return self
 
     def _frame(self, ax: Axes, index: int) -> None:
@@ -736,9 +734,9 @@ class MeasuresDisplay(Display):
                 textcoords="data", arrowprops=shaft | BAR, zorder=2,
             )  # fmt: skip
             self.arrows_.append(arrow)
-        dot = DOT | (HOLLOW if group in self.small else {})
-        free = Style(linestyle="none", clip_on=False, zorder=3)
-        (self.dots_[name][group],) = ax.plot(value, row, color=look.colour, **free, **dot)
+        dot = Style(color=look.colour, linestyle="none", clip_on=False, zorder=3, **DOT)
+        dot |= HOLLOW if group in self.small else {}
+        (self.dots_[name][group],) = ax.plot(value, row, **dot)
 
     def legend(self) -> dict[str, Style]:
         """The texts of the legend, with their marks."""

@@ -30,7 +30,6 @@ from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
     INK,
-    MOVED,
     SIZE,
     SMALL,
     Display,
@@ -39,7 +38,6 @@ from isocost.plots.display import (
     Pair,
     Style,
     draws,
-    legend_below,
     looks,
     place_labels,
     points_per_pixel,
@@ -73,7 +71,7 @@ SLACK = 1e-12
 """Rounding may put a point this far beyond the end of its line."""
 
 EQUAL = 1e-9
-"""Costs that differ by no more than this are equal."""
+"""Costs that differ by no more than this are equal, and so are points before and after a rule."""
 
 RATES = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
 """The axes of the plane."""
@@ -387,7 +385,7 @@ class PlaneDisplay(Display):
             (name, index, end)
             for name, points in self.after.items()
             for index, end in enumerate(points)
-            if np.abs(end - self.points[index]).max() > MOVED
+            if np.abs(end - self.points[index]).max() > EQUAL
         ]
 
     @classmethod
@@ -567,7 +565,7 @@ class PlaneDisplay(Display):
             for end, row in zip(self._ends[:, side], row_of, strict=True):
                 self.trivials_ += panel.plot(end, row, color=GREY, zorder=2.5, **TRIVIAL)
             for name, index, end in self._moved:
-                if abs(end[side] - self.points[index, side]) > MOVED:
+                if abs(end[side] - self.points[index, side]) > EQUAL:
                     mark = panel.plot(end[side], row_of[index], zorder=3.5, **AFTER)
                     self.diamonds_[name] += mark
                     seen.append(end[side])
@@ -577,7 +575,7 @@ class PlaneDisplay(Display):
         legend = dots.legend() | {"no information": TRIVIAL}
         if any(self.diamonds_.values()):
             legend |= {short_name(", ".join(self.after), 30): AFTER}
-        self.legend_ = legend_below(self.ax_, legend, inches=0.35)
+        self._legend(legend, inches=0.35)
         self._write_title(title, pad=22)
         return self
 
@@ -590,7 +588,7 @@ class PlaneDisplay(Display):
             return self.said
         names = [Name(name) for name in shown_names(self.groups).values()]
         top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
-        difference = float(self.target_cost - self.costs[lowest])
+        difference = float(np.ptp(self.costs))
         below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - EQUAL]
         excess = 1.0 if self.unreachable.any() else -1.0
         # Nothing is known here of calibration and of chance.

@@ -28,7 +28,6 @@ from isocost.plots.display import (
     Look,
     Style,
     draws,
-    legend_below,
     looks,
     percent,
     place_labels,
@@ -387,7 +386,7 @@ class ReconcilableDisplay(Display):
         names = short_names(list(names_of(lines).values()), 40, 1)
         legend = {"possible for all people": self.bars_["possible"]}
         legend |= dict(zip(names, self.lines_.values(), strict=True))
-        self.legend_ = legend_below(self.ax_, legend)
+        self._legend(legend)
         return self
 
 
