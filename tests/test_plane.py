@@ -399,10 +399,8 @@ def test_variances_are_those_of_means(weighted, close):
     for group in range(3):
         for label in (0, 1):
             inside = (data["group"] == group) & (data["label"] == label)
-            h, w = (
-                data["score"][inside],
-                data["weight"][inside] if weighted else np.ones(inside.sum()),
-            )
+            h = data["score"][inside]
+            w = data["weight"][inside] if weighted else np.ones(len(h))
             off, n = w * (h - np.average(h, weights=w)), w.sum() ** 2 / (w**2).sum()
             variance = (off**2).sum() / w.sum() ** 2 * n / (n - 1)
             assert found[group, label] == pytest.approx(variance, rel=close)

@@ -14,7 +14,6 @@ from isocost.plots.repairs import fates
 from tests.populations import drawn
 from tests.test_plane import income, no_global_state  # noqa: F401
 
-
 HANDED = ("information", "accuracy", "fpr", "fnr", "ppv", "npv")
 CHANGED = ("changed", "mean_change", "decisions", "accuracy")
 

@@ -590,7 +590,7 @@ class Display(ABC):
         return panels
 
     def _legend(self, marks: Mapping[str, Any], title: str = "", inches: float = 0.5) -> None:
-        """A legend this far below the axes: texts with the styles of marks (in grey), or artists."""
+        """Write a legend below the axes: texts with styles of marks (in grey), or with artists."""
         from matplotlib.lines import Line2D
 
         handles = [
