@@ -112,6 +112,20 @@ def test_names_from_data_are_no_formulas(name):
     assert not any(text.get_parse_math() for text in named)
 
 
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (plots.NetBenefitDisplay, "curve: must be a NetBenefitCurve"),
+        (plots.ReconcilableDisplay.from_reconcilable, "found: must be a Reconcilable"),
+        (plots.RepairPlanDisplay.from_plan, "plan: must be a RepairPlan"),
+        (plots.PredictiveValuesDisplay.from_audit, "audit: must be an audit"),
+    ],
+)
+def test_something_else_is_refused(make, rule):
+    with pytest.raises(ic.UsageError, match=rule):
+        make(TALLY)
+
+
 def test_groups_of_several_columns():
     older = np.where(X[:, 0] > 0, 1, 0)
     both = {"up": GROUP, "older": older}

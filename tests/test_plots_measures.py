@@ -12,7 +12,7 @@ import isocost as ic
 from isocost.examples import compas, compas_rows
 from isocost.measures.derived import net_benefit_curve
 from isocost.measures.table import MEASURES
-from isocost.plots.measures import isotonic_shares, reliability
+from isocost.plots.measures import reliability
 from tests.conftest import DATA, sample
 from tests.test_derived import audited, of_group, rows
 
@@ -54,12 +54,18 @@ def test_isotonic_is_that_of_scikit_learn():
     label, score = rows_of("Caucasian")
     found = reliability(compas(), 1, replicates=0)
     model = IsotonicRegression(out_of_bounds="clip").fit(score, label)
-    assert found.isotonic.share == pytest.approx(model.predict(found.isotonic.score))
+    scores, rising = found.isotonic.T
+    assert rising == pytest.approx(model.predict(scores))
+    assert len(scores) == len(np.unique(score))
 
 
 def test_isotonic_with_weights_by_hand():
-    curve = isotonic_shares(np.array([0.5, 0.1, 0.9]), np.array([1.0, 3.0, 1.0]))
-    assert curve == pytest.approx([0.2, 0.2, 0.9])
+    scores, shares = np.array([0.2, 0.4, 0.8]), np.array([0.5, 0.1, 0.9])
+    weight = np.array([1.0, 3.0, 1.0]) * [shares, 1.0 - shares]
+    label = np.repeat([1, 0], 3)
+    tally = ic.tally(score=np.tile(scores, 2), label=label, weight=weight.ravel(), group=[0] * 6)
+    found = reliability(tally, 0, replicates=0).isotonic
+    assert found == pytest.approx(np.column_stack([scores, [0.2, 0.2, 0.9]]))
 
 
 def test_bands_are_binomial_where_a_bin_is_one_score():
@@ -71,7 +77,6 @@ def test_bands_are_binomial_where_a_bin_is_one_score():
     # The quantiles of a binomial, up to one step of chance.
     assert bdtr(low - 2, 200, 0.3) < 0.05 < bdtr(low + 1, 200, 0.3)
     assert bdtr(high - 2, 200, 0.3) < 0.95 < bdtr(high + 1, 200, 0.3)
-    assert found.isotonic.low[0] == found.low[0], "one level: both curves are the same"
 
 
 def test_calibrated_scores_stay_in_their_bands_and_others_do_not():
@@ -110,7 +115,7 @@ def test_what_is_drawn():
         dots = np.asarray(display.dots_[place].get_offsets())
         assert dots == pytest.approx(np.column_stack([curve.score, curve.share]))
         line = display.isotonic_[place].get_xydata()
-        assert line == pytest.approx(np.column_stack([curve.isotonic.score, curve.isotonic.share]))
+        assert line == pytest.approx(curve.isotonic)
         bands = np.array(display.bands_[place].get_segments())
         assert bands[:, :, 1] == pytest.approx(np.column_stack([curve.low, curve.high]))
         heights = [bar.get_height() for bar in display.histograms_[place].patches]
@@ -118,31 +123,6 @@ def test_what_is_drawn():
         gap = ic.audit(tally, confidence=None).groups[tally.groups[place]].calibration_gap
         texts = [text.get_text() for text in display.axes_[place].texts]
         assert any(text.endswith(f"calibration gap {gap:.3f}") for text in texts)
-
-
-def test_the_band_of_the_rising_curve():
-    display = ReliabilityDisplay.from_tally(compas(), replicates=50, binned=False, histogram=False)
-    assert display.dots_ == display.histograms_ == []
-    drawn = display.bands_[0].get_paths()[0].vertices
-    curve = display.curves[0]
-    assert drawn[:, 1].max() == pytest.approx(curve.isotonic.high.max())
-    assert drawn[:, 1].min() == pytest.approx(curve.isotonic.low.min())
-
-
-def test_many_groups_on_axes_of_a_user():
-    from matplotlib.figure import Figure
-
-    ax = Figure(figsize=(9, 9)).subplots()
-    data = sample(2000, groups=5)
-    names = np.array(["a", "b$c$", "d", "e", "a name that is far too long for its place " * 3])
-    display = ReliabilityDisplay.from_predictions(
-        data["label"], data["score"], names[data["group"]], replicates=20, ax=ax
-    )
-    assert display.ax_ is ax
-    assert len(display.axes_) == 5
-    titles = [panel.get_title(loc="left") for panel in display.axes_]
-    assert "b$c$" in titles
-    assert any(title.endswith("...") for title in titles)
 
 
 @pytest.mark.parametrize(
@@ -319,13 +299,6 @@ def test_many_groups_have_a_few_names_and_the_undefined_are_told():
     data["score"] = data["score"] * 0.4
     nobody = PredictiveValuesDisplay.from_tally(tally_of(data))
     assert nobody.shown == nobody.texts_ == []
-
-
-def test_wrong_arguments():
-    with pytest.raises(ic.UsageError, match="must be a NetBenefitCurve"):
-        NetBenefitDisplay(3)
-    with pytest.raises(ic.UsageError, match="must be an audit"):
-        PredictiveValuesDisplay.from_audit(compas())
 
 
 # Any measures

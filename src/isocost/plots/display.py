@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
-    from matplotlib.text import Annotation
+    from matplotlib.text import Annotation, Text
 
 # Looks
 
@@ -65,9 +65,6 @@ INK, GREY, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 SIZE, SMALL = 9.0, 7.5
 """The size of text, in points."""
 
-MOVED = 1e-9
-"""A point that a rule moves by no more than this has not moved."""
-
 _DASHES: tuple[Dashes, ...] = (
     (0, None),
     (0, (7, 1.5)),
@@ -86,6 +83,11 @@ class Look:
     ink: str
     dashes: Dashes
     marker: str
+
+    def line(self, **style: Any) -> Style:
+        """Keywords of the line of the group, with its marks."""
+        own = Style(color=self.colour, linestyle=self.dashes, marker=self.marker, markersize=4.5)
+        return own | style
 
 
 def looks(count: int) -> list[Look]:
@@ -196,35 +198,9 @@ def write_title(ax: Axes, text: str, **style: Any) -> None:
     ax.set_title(text, loc="left", **(plain | style))
 
 
-def legend_below(
-    ax: Axes, marks: Mapping[str, Any], title: str = "", inches: float = 0.5
-) -> Legend:
-    """A legend this far below the axes: texts with the styles of marks (in grey), or artists."""
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], **{"color": GREY, **mark}) if isinstance(mark, dict) else mark
-        for mark in marks.values()
-    ]
-    wide, high = inches_of(ax)
-    columns = max(min(len(marks), int(wide / 1.3)), 1)
-    # Legends fill column by column; a letter is about 0.055 inches wide.
-    texts, paper = list(marks), float(ax.figure.canvas.figure.get_figwidth())
-    while columns > 1:
-        rows = math.ceil(len(texts) / columns)
-        longest = [max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows)]
-        if sum(0.45 + 0.055 * letters for letters in longest) <= paper:
-            break
-        columns -= 1
-    legend = ax.legend(
-        handles, texts, loc="upper center", bbox_to_anchor=(0.5, -inches / high), ncols=columns,
-        fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4, columnspacing=1.2,
-        title=title, title_fontsize=SMALL,
-    )  # fmt: skip
-    legend.get_title().set_color(GREY)
-    for text in (legend.get_title(), *legend.get_texts()):
-        text.set_parse_math(False)
-    return legend
+def write(ax: Axes, x: float, y: float, text: str, **style: Any) -> Text:
+    """Write a small grey text, unless the style says otherwise, at a place of the data."""
+    return ax.text(x, y, text, **(Style(fontsize=SMALL, color=GREY) | style))
 
 
 # Labels
@@ -251,7 +227,7 @@ class Label:
     """
 
     text: str
-    anchor: Pair
+    anchor: Sequence[float] | Floats
     ink: str = INK
     size: float = SIZE
     bold: bool = False
@@ -275,13 +251,36 @@ def place_labels(
         Points of the data not to be covered: markers, and samples of lines; and how bad it is to
         cover one.  What weighs more than 1 is a mark, and has a size.
     """
+    from matplotlib.patheffects import withStroke
+
     ax.apply_aspect()
-    scale = points_per_pixel(ax)
+    scale, notes = points_per_pixel(ax), []
     dots = np.vstack([np.empty((0, 2)), *(points for points, _ in marks)])
     weights = np.concatenate([np.full(len(points), weight) for points, weight in marks])
     frame = np.array(ax.get_window_extent().extents) * scale
     page = _Page(frame, ax.transData.transform(dots) * scale, weights)
-    return [_write(ax, label, page) for label in labels]
+    free = Style(textcoords="offset points", annotation_clip=False)
+    for label in labels:
+        x, y = map(float, label.anchor)
+        note = ax.annotate(
+            label.text, (x, y), (0.0, 0.0), ha="center", va="center", multialignment="center",
+            color=label.ink, fontsize=label.size, fontweight="bold" if label.bold else "normal",
+            linespacing=1.15, parse_math=label.math, zorder=6,
+            path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())], **free,
+        )  # fmt: skip
+        notes.append(note)
+        extent, start = note.get_window_extent(), ax.transData.transform((x, y)) * scale
+        size = np.array([extent.width, extent.height]) * scale
+        offset, box, end = _best(label, start, size, page)
+        note.set_position(offset)
+        note.xyann = offset
+        page.boxes = np.vstack([page.boxes, box])
+        # A label that could be another mark's is tied to its own.
+        if end is not None:
+            page.ties = np.concatenate([page.ties, [[start, end]]])
+            line = Style(arrowstyle="-", color=GREY, lw=0.6, shrinkA=1.0, shrinkB=5.0)
+            ax.annotate("", (x, y), tuple(end - start), arrowprops=line, zorder=5, **free)
+    return notes
 
 
 def sampled(start: Any, end: Any, count: int) -> Floats:
@@ -298,34 +297,6 @@ class _Page:
     weights: Floats
     boxes: Floats = field(default_factory=lambda: np.empty((0, 4)))
     ties: Floats = field(default_factory=lambda: np.empty((0, 2, 2)))
-
-
-def _write(ax: Axes, label: Label, page: _Page) -> Annotation:
-    """Write a label where it hides least, with a tie if it could be another mark's."""
-    from matplotlib.patheffects import withStroke
-
-    note = ax.annotate(
-        label.text, xy=label.anchor, xytext=(0.0, 0.0), textcoords="offset points", ha="center",
-        va="center", multialignment="center", color=label.ink, fontsize=label.size,
-        fontweight="bold" if label.bold else "normal", linespacing=1.15, parse_math=label.math,
-        path_effects=[withStroke(linewidth=2.5, foreground=ax.get_facecolor())],
-        annotation_clip=False, zorder=6,
-    )  # fmt: skip
-    extent, scale = note.get_window_extent(), points_per_pixel(ax)
-    start = ax.transData.transform(label.anchor) * scale
-    size = np.array([extent.width, extent.height]) * scale
-    offset, box, end = _best(label, start, size, page)
-    note.set_position(offset)
-    note.xyann = offset
-    page.boxes = np.vstack([page.boxes, box])
-    if end is not None:
-        page.ties = np.concatenate([page.ties, [[start, end]]])
-        line = Style(arrowstyle="-", color=GREY, lw=0.6, shrinkA=1.0, shrinkB=5.0)
-        ax.annotate(
-            "", xy=label.anchor, xytext=tuple(end - start), textcoords="offset points",
-            arrowprops=line, annotation_clip=False, zorder=5,
-        )  # fmt: skip
-    return note
 
 
 def _best(
@@ -615,6 +586,33 @@ class Display(ABC):
             panels[-1].set_ylabel(y if column == 0 else "")
             plain_axes(panels[-1])
         return panels
+
+    def _legend(self, marks: Mapping[str, Any], title: str = "", inches: float = 0.5) -> None:
+        """Write a legend below the axes: texts with styles of marks (in grey), or with artists."""
+        from matplotlib.lines import Line2D
+
+        handles = [
+            Line2D([], [], **{"color": GREY, **mark}) if isinstance(mark, dict) else mark
+            for mark in marks.values()
+        ]
+        wide, high = inches_of(self.ax_)
+        columns = max(min(len(marks), int(wide / 1.3)), 1)
+        # Legends fill column by column; a letter is about 0.055 inches wide.
+        texts, paper = list(marks), float(self.figure_.get_figwidth())
+        while columns > 1:
+            rows = math.ceil(len(texts) / columns)
+            longest = [max(map(len, texts[i : i + rows])) for i in range(0, len(texts), rows)]
+            if sum(0.45 + 0.055 * letters for letters in longest) <= paper:
+                break
+            columns -= 1
+        self.legend_ = self.ax_.legend(
+            handles, texts, loc="upper center", bbox_to_anchor=(0.5, -inches / high), ncols=columns,
+            fontsize=SMALL, frameon=False, labelcolor=INK, handletextpad=0.4, columnspacing=1.2,
+            title=title, title_fontsize=SMALL,
+        )  # fmt: skip
+        self.legend_.get_title().set_color(GREY)
+        for text in (self.legend_.get_title(), *self.legend_.get_texts()):
+            text.set_parse_math(False)
 
 
 def check_audit(audit: Any) -> Audit:

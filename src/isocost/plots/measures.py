@@ -31,7 +31,6 @@ from isocost.plots.display import (
     check_audit,
     draws,
     inches_of,
-    legend_below,
     level_of,
     looks,
     percent,
@@ -40,6 +39,7 @@ from isocost.plots.display import (
     sampled,
     short_name,
     short_names,
+    write,
     write_title,
 )
 from isocost.question import DEFAULT, MOST_REPLICATES
@@ -57,24 +57,19 @@ COLUMNS = 3
 
 
 @dataclass(frozen=True)
-class ShareCurve:
-    """Shares of positives at scores, with the low and the high end of their consistency band."""
+class Reliability:
+    """The reliability diagram of one group: a point for each bin that holds somebody.
+
+    ``low`` and ``high`` are the ends of the consistency band of a bin.  ``isotonic`` has the best
+    rising curve through the labels, as rows (score, share).  The histogram of the scores has
+    ``edges`` and the weight of each label between them.
+    """
 
     score: Floats
     share: Floats
     low: Floats
     high: Floats
-
-
-@dataclass(frozen=True)
-class Reliability(ShareCurve):
-    """The reliability diagram of one group: a point for each bin that holds somebody.
-
-    ``isotonic`` is the best rising curve through the labels.  The histogram of the scores has
-    ``edges`` and the weight of each label between them.
-    """
-
-    isotonic: ShareCurve
+    isotonic: Floats
     edges: Floats
     negatives: Floats
     positives: Floats
@@ -93,7 +88,7 @@ def reliability(
     """The reliability of one group of a tally, given by its index.
 
     A consistency band shows where the shares would lie if the scores were calibrated: labels are
-    drawn repeatedly with the scores as their probabilities, and the same curve is made from them.
+    drawn repeatedly with the scores as their probabilities, and counted in the same bins.
 
     Notes
     -----
@@ -107,14 +102,12 @@ def reliability(
     >>> curve.score.round(3).tolist()[:3], curve.share.round(3).tolist()[:3]
     ([0.216, 0.341, 0.452], [0.209, 0.325, 0.426])
     """
+    from scipy.optimize import isotonic_regression
+
     check_word("strategy", strategy, ("equal_width", "equal_mass"))
     bins = check_whole("bins", bins, 1, MAX_BINS)
     replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
-    random, tail = np.random.default_rng(check_seed(seed)), 0.0
-    if confidence is None:
-        replicates = 0
-    else:
-        tail = (1.0 - check_confidence(confidence)) / 2.0
+    random = np.random.default_rng(check_seed(seed))
     levels = levels_of(tally, group)
     if strategy == "equal_width":
         bin_ = np.searchsorted(np.arange(1, bins) / bins, levels.position, side="right")
@@ -123,33 +116,24 @@ def reliability(
         bin_ = np.minimum((middle * bins).astype(np.intp), bins - 1)
     bin_ = np.unique(bin_, return_inverse=True)[1]
     weight = add_up(bin_, levels.w, int(bin_.max()) + 1)
-    rows = np.maximum(np.rint(levels.w**2 / levels.w2), 1.0).astype(np.int64)
-    chance = np.clip(levels.wh / levels.w, 0.0, 1.0)
-    drawn = random.binomial(rows, chance, size=(replicates, len(rows))) / rows
-
-    def band(curves: list[Floats], size: int) -> Floats:
-        if not curves:
-            return np.full((2, size), np.nan)
-        return np.quantile(np.array(curves), [tail, 1.0 - tail], axis=0)
-
-    low, high = band([np.bincount(bin_, y * levels.w) / weight for y in drawn], len(weight))
-    curve = isotonic_shares(levels.wy / levels.w, levels.w)
-    around = band([isotonic_shares(y, levels.w) for y in drawn], len(rows))
     score, share = (np.bincount(bin_, x) / weight for x in (levels.wh, levels.wy))
+    low, high = np.full((2, len(weight)), np.nan)
+    if confidence is not None:
+        tail = (1.0 - check_confidence(confidence)) / 2.0
+        rows = np.maximum(np.rint(levels.w**2 / levels.w2), 1.0).astype(np.int64)
+        chance = np.clip(levels.wh / levels.w, 0.0, 1.0)
+        drawn = random.binomial(rows, chance, size=(replicates, len(rows))) / rows
+        if replicates:
+            shares = [np.bincount(bin_, y * levels.w) / weight for y in drawn]
+            low, high = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+    # The non-decreasing curve with the least squares.
+    rising = isotonic_regression(levels.wy / levels.w, weights=levels.w).x
+    isotonic = np.column_stack([levels.position, rising])
     cells = tally.cells.take(tally.cells.of_group(group))
     edges = np.arange(41) / 40
     bar = np.searchsorted(edges[1:-1], cells.wh / cells.w + 1e-12, side="right")
-    negatives, positives = (add_up(bar, cells.w * (cells.label == label), 40) for label in (0, 1))
-    isotonic = ShareCurve(levels.position, curve, *around)
-    return Reliability(score, share, low, high, isotonic, edges, negatives, positives)
-
-
-def isotonic_shares(share: Floats, weight: Floats) -> Floats:
-    """Isotonic regression of the shares: the non-decreasing curve with the least squares."""
-    from scipy.optimize import isotonic_regression
-
-    curve: Floats = isotonic_regression(share, weights=weight).x
-    return curve
+    counts = (add_up(bar, cells.w * (cells.label == label), 40) for label in (0, 1))
+    return Reliability(score, share, low, high, isotonic, edges, *counts)
 
 
 @dataclass
@@ -222,81 +206,53 @@ class ReliabilityDisplay(Display):
         gaps = [gap_equal_width(levels_of(tally, group)) for group in groups]
         return cls(tally.groups, curves, tally.totals.n.sum(axis=1).tolist(), gaps, confidence)
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        binned: bool = True,
-        isotonic: bool = True,
-        bands: bool = True,
-        histogram: bool = True,
-    ) -> Self:
-        """Draw the diagrams.
-
-        Parameters
-        ----------
-        ax : Axes, optional
-            Axes whose place the small ones take; by default those of a new figure.
-        binned, isotonic, bands, histogram : bool
-            Whether to draw the dots, the rising curve, the bands, the histograms.
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the diagrams in the place of the given axes, or on a new figure."""
         count, columns = len(self.names), min(len(self.names), COLUMNS)
         cells = self._panels(ax, count, columns, (2.9, 3.9), (0.7, 0.3), (0.55, 0.95))
-        ticks, bands = np.arange(6) / 5, bands and self.confidence is not None
         self.axes_, self.histograms_ = list[Any](), list[Any]()
         self.dots_, self.isotonic_, self.bands_ = list[Any](), list[Any](), list[Any]()
         for index, (cell, look) in enumerate(zip(cells, looks(count), strict=True)):
             curve, is_first = self.curves[index], index % columns == 0
             cell.set_axis_off()
-            top = lowest = cell.inset_axes((0.0, 0.27, 1.0, 0.73) if histogram else (0, 0, 1, 1))
-            plain_axes(top)
-            top.set(xlim=(0, 1), ylim=(0, 1), xticks=ticks, yticks=ticks)
-            top.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+            upper, lower = (cell.inset_axes((0.0, y, 1.0, h)) for y, h in ((0.27, 0.73), (0, 0.21)))
+            for panel in (upper, lower):
+                plain_axes(panel)
+                panel.set(xlim=(0, 1), xticks=np.arange(6) / 5)
+            self.axes_.append(upper)
+            self.histograms_.append(lower)
+            upper.set(ylim=(0, 1), yticks=np.arange(6) / 5)
+            upper.tick_params(labelbottom=False)
+            upper.set_ylabel("share of positives" if is_first else "")
             name = short_name(self.names[index])
-            write_title(top, name, color=look.ink, fontweight="bold", pad=14)
+            write_title(upper, name, color=look.ink, fontweight="bold", pad=14)
             says = f"n = {self.counts[index]:,.6g}, calibration gap {self.gaps[index]:.3f}"
-            _write(top, 0.0, 1.015, says, va="bottom")
-            self.axes_.append(top)
-            if histogram:
-                lowest = cell.inset_axes((0.0, 0.0, 1.0, 0.21))
-                plain_axes(lowest)
-                total = curve.negatives.sum() + curve.positives.sum()
-                left, wide = curve.edges[:-1], np.diff(curve.edges)
-                bars = Style(align="edge", color=look.colour, linewidth=0)
-                lowest.bar(left, curve.positives / total, wide, **bars)
-                above = Style(bottom=curve.positives / total, alpha=0.35)
-                lowest.bar(left, curve.negatives / total, wide, **above, **bars)
-                lowest.yaxis.set_major_formatter(percent)
-                lowest.locator_params(axis="y", nbins=2)
-                lowest.set(xlim=(0, 1), xticks=ticks)
-                top.tick_params(labelbottom=False)
-                self.histograms_.append(lowest)
-                if is_first:
-                    lowest.set_ylabel("people\n(dark: positive)", fontsize=SMALL, color=INK)
-            lowest.set_xlabel("score")
-            top.set_ylabel("share of positives" if is_first else "")
-            if bands:
-                of, grey = curve if binned else curve.isotonic, Style(color=PALE, zorder=0.8)
-                draw = top.vlines if binned else top.fill_between
-                grey |= {"linewidth": 9} if binned else {"linewidth": 0, "step": "mid"}
-                self.bands_.append(draw(of.score, of.low, of.high, **grey))
-            if isotonic:
-                steps = Style(drawstyle="steps-mid", linewidth=1.4, zorder=2)
-                x, y = curve.isotonic.score, curve.isotonic.share
-                self.isotonic_ += top.plot(x, y, color=look.colour, **steps)
-            if binned:
-                dots = Style(s=26, edgecolor="white", linewidth=0.7, clip_on=False)
-                x, y = curve.score, curve.share
-                self.dots_.append(top.scatter(x, y, color=look.colour, zorder=3, **dots))
-        if bands:
-            text = f"grey: where {self.confidence:.0%} of\ncalibrated scores fall"
-            _write(self.axes_[0], 0.98, 0.03, text, ha="right", va="bottom")
+            write(upper, 0.0, 1.015, says, va="bottom", transform=upper.transAxes)
+            upper.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+            if self.confidence is not None:
+                grey = Style(color=PALE, zorder=0.8, linewidth=9)
+                self.bands_.append(upper.vlines(curve.score, curve.low, curve.high, **grey))
+            steps = Style(drawstyle="steps-mid", linewidth=1.4, zorder=2)
+            self.isotonic_ += upper.plot(*curve.isotonic.T, color=look.colour, **steps)
+            dot = Style(s=26, edgecolor="white", linewidth=0.7, clip_on=False, zorder=3)
+            self.dots_.append(upper.scatter(curve.score, curve.share, color=look.colour, **dot))
+            total = curve.negatives.sum() + curve.positives.sum()
+            positives, negatives = curve.positives / total, curve.negatives / total
+            bars = Style(align="edge", color=look.colour, linewidth=0, width=np.diff(curve.edges))
+            lower.bar(curve.edges[:-1], positives, **bars)
+            lower.bar(curve.edges[:-1], negatives, bottom=positives, alpha=0.35, **bars)
+            lower.yaxis.set_major_formatter(percent)
+            lower.locator_params(axis="y", nbins=2)
+            lower.set_xlabel("score")
+            if is_first:
+                lower.set_ylabel("people\n(dark: positive)", fontsize=SMALL, color=INK)
+        if self.confidence is not None:
+            text, first = (
+                f"grey: where {self.confidence:.0%} of\ncalibrated scores fall",
+                self.axes_[0],
+            )
+            write(first, 0.98, 0.03, text, ha="right", va="bottom", transform=first.transAxes)
         return self
-
-
-def _write(ax: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """A small grey text at a place on the axes from 0 to 1."""
-    ax.text(x, y, text, transform=ax.transAxes, fontsize=SMALL, color=GREY, **style)
 
 
 # Decisions at a threshold
@@ -395,9 +351,10 @@ class PredictiveValuesDisplay(Display):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
-        ax, t = self._on(ax, (5.4, 5.2)), self.threshold
-        low, high = self._limits()
-        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        ax, t, shown = self._on(ax, (5.4, 5.2)), self.threshold, self.shown
+        diagonal = self.base_rates[:, None].repeat(2, axis=1)
+        dots = np.concatenate([x[shown] for x in (self.observed, self.predicted, diagonal)])
+        self._set_limits(dots)
         area = Style(facecolor="#f0f0f0", edgecolor=PALE, linewidth=1.0, zorder=0.5)
         self.area_ = ax.fill_between([0.0, t], t, 1.0, **area)
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.9, linestyle=(0, (1.2, 2)), zorder=1)
@@ -408,27 +365,41 @@ class PredictiveValuesDisplay(Display):
         write_title(ax, f"threshold {t:g}; shaded: calibrated scores, PPV ≥ {percent(t)} ≥ FOR")
         self.observed_, self.predicted_ = dict[Group, Any](), dict[Group, Any]()
         self.base_rates_, self.lines_ = dict[Group, Any](), dict[Group, Any]()
-        style, named = looks(len(self.groups)), self.shown
-        is_crowded = len(self.shown) > MOST_NAMED
+        style, named, is_crowded = looks(len(self.groups)), shown, len(shown) > MOST_NAMED
         if is_crowded:
-            values = self.observed[self.shown]
+            values = self.observed[shown]
             ends = [*values.argmax(axis=0), *values.argmin(axis=0)]
-            named = sorted({self.shown[int(index)] for index in ends})
-        for index in self.shown:
-            colour = style[index].colour if index in named else "#8a8a8a"
-            self._draw_group(ax, index, colour, style[index].marker, is_crowded)
-        short, marks = short_names(self.names), [(self._points(), 4.0)]
-        if self.intervals is not None:
-            for index in self.shown:
-                (x, y), ((left, right), (low, high)) = self.observed[index], self.intervals[index]
-                marks.append((sampled((left, y), (right, y), 16), 1.0))
-                marks.append((sampled((x, low), (x, high), 16), 1.0))
+            named = sorted({shown[int(index)] for index in ends})
+        marks = [(dots, 4.0)]
+        for index in shown:
+            group, look = self.groups[index], style[index]
+            point, expected, end = self.observed[index], self.predicted[index], diagonal[index]
+            colour = look.colour if index in named else "#8a8a8a"
+            faint = Style(color=colour, alpha=0.3 if is_crowded else 0.75)
+            for side, span in enumerate([] if self.intervals is None else self.intervals[index]):
+                bar = np.stack([point, point])
+                bar[:, side] = span
+                ax.plot(*bar.T, linewidth=1.1, zorder=2, **faint)
+                marks.append((sampled(bar[0], bar[1], 16), 1.0))
+            if not is_crowded:
+                thin = Style(linewidth=0.8, alpha=0.45, zorder=1.5, color=colour)
+                (self.lines_[group],) = ax.plot(*np.stack([point, end]).T, **thin)
+            dotted = Style(linewidth=1.2, linestyle=(0, (1, 1)), zorder=2.5)
+            ax.plot(*np.stack([point, expected]).T, **faint, **dotted)
+            own = Style(color=colour, marker=look.marker, clip_on=False)
+            for artists, place, mark, zorder in (
+                (self.observed_, point, OBSERVED, 4),
+                (self.predicted_, expected, PREDICTED, 3),
+            ):
+                own["markersize"] = mark["markersize"] - (2.5 if is_crowded else 0.0)
+                (artists[group],) = ax.plot(*place, zorder=zorder, **(mark | own))
+            (self.base_rates_[group],) = ax.plot(*end, color=colour, zorder=2, **BASE_RATE)
+        short = short_names(self.names)
         labels = [
-            Label(short[i], tuple(self.observed[i]), style[i].ink, bold=True, prefer=90.0)
-            for i in named
+            Label(short[i], self.observed[i], style[i].ink, bold=True, prefer=90.0) for i in named
         ]
         self.texts_ = place_labels(ax, labels, marks)
-        missing = [name for index, name in enumerate(self.names) if index not in self.shown]
+        missing = [name for index, name in enumerate(self.names) if index not in shown]
         which = short_name(", ".join(missing), 60, 2)
         title = f"Not drawn, because nobody or everybody is selected: {which}" if missing else ""
         legend = {
@@ -436,51 +407,24 @@ class PredictiveValuesDisplay(Display):
             "predicted by the group's own scores": PREDICTED,
             "base rate, on the diagonal": BASE_RATE,
         }
-        self.legend_ = legend_below(ax, legend, short_name(title, 90, 2))
+        self._legend(legend, short_name(title, 90, 2))
         return self
 
-    def _limits(self) -> tuple[Floats, Floats]:
-        """The part of the plane that has the marks, and some of the shaded area."""
-        points = [self._points()]
+    def _set_limits(self, dots: Floats) -> None:
+        """Show the part of the plane that has the marks, and some of the shaded area."""
+        points = [dots] if self.shown else [np.array([[0.0, 0.0], [1.0, 1.0]])]
         if self.intervals is not None:
             points += list(np.moveaxis(self.intervals[self.shown], 2, 0))
-        both = np.concatenate(points) if self.shown else np.array([[0.0, 0.0], [1.0, 1.0]])
+        both, t = np.concatenate(points), self.threshold
         low, high = both.min(axis=0), both.max(axis=0)
         # The corner of the area, unless it is so far away that the marks would be all in one place.
         room = 1.5 * np.maximum(high - low, 0.02)
-        if self.threshold <= high[0] + room[0]:
-            low[0], high[0] = min(low[0], self.threshold), max(high[0], self.threshold)
-        if self.threshold >= low[1] - room[1]:
-            low[1], high[1] = min(low[1], self.threshold), max(high[1], self.threshold)
+        is_near = np.array([t <= high[0] + room[0], t >= low[1] - room[1]])
+        low = np.where(is_near, np.minimum(low, t), low)
+        high = np.where(is_near, np.maximum(high, t), high)
         pad = np.maximum(0.1 * (high - low), 0.002)
-        return np.maximum(low - pad, -pad / 3), np.minimum(high + pad, 1.0 + pad / 3)
-
-    def _points(self) -> Floats:
-        """All marks of the groups shown."""
-        shown, mu = self.shown, self.base_rates[:, None].repeat(2, axis=1)
-        return np.concatenate([self.observed[shown], self.predicted[shown], mu[shown]])
-
-    def _draw_group(self, ax: Axes, index: int, colour: str, marker: str, crowded: bool) -> None:
-        group, mu = self.groups[index], self.base_rates[index]
-        (x, y), expected = self.observed[index], self.predicted[index]
-        faint = Style(color=colour, alpha=0.3 if crowded else 0.75)
-        if self.intervals is not None:
-            ends = self.intervals[index]
-            ax.plot(ends[0], [y, y], linewidth=1.1, zorder=2, **faint)
-            ax.plot([x, x], ends[1], linewidth=1.1, zorder=2, **faint)
-        if not crowded:
-            thin = Style(linewidth=0.8, alpha=0.45, zorder=1.5)
-            (self.lines_[group],) = ax.plot([x, mu], [y, mu], color=colour, **thin)
-        dotted = Style(linewidth=1.2, linestyle=(0, (1, 1)), zorder=2.5)
-        ax.plot([x, expected[0]], [y, expected[1]], **faint, **dotted)
-        for artists, point, mark, zorder in (
-            (self.observed_, (x, y), OBSERVED, 4),
-            (self.predicted_, expected, PREDICTED, 3),
-        ):
-            size = mark["markersize"] - (2.5 if crowded else 0.0)
-            own = Style(color=colour, marker=marker, markersize=size, clip_on=False)
-            (artists[group],) = ax.plot(*point, zorder=zorder, **(mark | own))
-        (self.base_rates_[group],) = ax.plot(mu, mu, color=colour, zorder=2, **BASE_RATE)
+        low, high = np.maximum(low - pad, -pad / 3), np.minimum(high + pad, 1.0 + pad / 3)
+        self.ax_.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
 
 
 MANY = 9
@@ -590,7 +534,7 @@ class NetBenefitDisplay(Display):
         first = CURVE | {"color": looks(1)[0].colour}
         legend = {f"by the scores{level_of(self.confidence)}": first}
         legend |= {"treat all": TREAT_ALL, "treat none": TREAT_NONE}
-        self.legend_ = legend_below(self.ax_, legend)
+        self._legend(legend)
         return self
 
 
@@ -732,10 +676,9 @@ class MeasuresDisplay(Display):
         self.dots_: dict[str, dict[Group, Any]] = {m.name: {} for m in self.measures}
         self.bars_: dict[str, dict[Group, Any]] = {m.name: {} for m in self.measures}
         self.arrows_, self.ideal_, self.overall_ = list[Any](), dict[str, Any](), dict[str, Any]()
-        index_of = {group: index for index, group in enumerate(self.groups)}
         style = looks(len(names))
         for index, (measure, panel) in enumerate(zip(self.measures, panels, strict=True)):
-            order = [index_of[group] for group in self.order[measure.name]]
+            order = [self.groups.index(group) for group in self.order[measure.name]]
             self._frame(panel, index)
             for row, of_group in enumerate(order):
                 self._draw_group(panel, index, row, of_group, style[of_group])
@@ -748,7 +691,7 @@ class MeasuresDisplay(Display):
             fontsize = min(SMALL, high / (len(names) + 0.2) / lines / 1.2)
             for label, i in zip(panel.get_yticklabels(), order, strict=True):
                 label.set(fontsize=fontsize, color=style[i].ink, parse_math=False, linespacing=1.05)
-        self.legend_ = legend_below(self.ax_, self.legend(), inches=0.35)
+        self._legend(self.legend(), inches=0.35)
         return self
 
     def _frame(self, ax: Axes, index: int) -> None:
@@ -778,9 +721,8 @@ class MeasuresDisplay(Display):
         if not math.isfinite(value):
             known = self.values[index][np.isfinite(self.values[index])]
             middle = float(known.mean()) if len(known) else 0.5
-            small = Style(fontsize=SMALL, color=GREY, ha="center", va="center")
-            behind = ax.get_facecolor()
-            ax.text(middle, row, "not defined", zorder=2, backgroundcolor=behind, **small)
+            centred = Style(ha="center", va="center", backgroundcolor=ax.get_facecolor())
+            write(ax, middle, row, "not defined", zorder=2, **centred)
             return
         bar = Style(color=look.colour, zorder=2, **BAR)
         x = np.where(np.isinf(ends), value, ends)
@@ -792,9 +734,9 @@ class MeasuresDisplay(Display):
                 textcoords="data", arrowprops=shaft | BAR, zorder=2,
             )  # fmt: skip
             self.arrows_.append(arrow)
-        dot = DOT | (HOLLOW if group in self.small else {})
-        free = Style(linestyle="none", clip_on=False, zorder=3)
-        (self.dots_[name][group],) = ax.plot(value, row, color=look.colour, **free, **dot)
+        dot = Style(color=look.colour, linestyle="none", clip_on=False, zorder=3, **DOT)
+        dot |= HOLLOW if group in self.small else {}
+        (self.dots_[name][group],) = ax.plot(value, row, **dot)
 
     def legend(self) -> dict[str, Style]:
         """The texts of the legend, with their marks."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,11 @@ from isocost.groups import Group, shown_names
 from isocost.judging.audit import audit
 from isocost.measures import rates
 from isocost.measures.feasibility import fitted_groups, large_groups
+from isocost.measures.intervals import Estimates
 from isocost.measures.table import MEASURES
 from isocost.plots.display import (
     GREY,
     INK,
-    MOVED,
     SIZE,
     SMALL,
     Display,
@@ -38,12 +38,12 @@ from isocost.plots.display import (
     Pair,
     Style,
     draws,
-    legend_below,
     looks,
     place_labels,
     points_per_pixel,
     sampled,
     short_name,
+    write,
     write_title,
 )
 from isocost.plots.measures import MeasuresDisplay
@@ -67,13 +67,14 @@ if TYPE_CHECKING:
 Level: TypeAlias = float | tuple[CostLike, float]
 """A level of the cost of the display, or of another cost."""
 
-Limits: TypeAlias = tuple[float, float, float, float] | Literal["tight"] | None
-
 SLACK = 1e-12
 """Rounding may put a point this far beyond the end of its line."""
 
 EQUAL = 1e-9
-"""Costs that differ by no more than this are equal."""
+"""Costs that differ by no more than this are equal, and so are points before and after a rule."""
+
+RATES = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
+"""The axes of the plane."""
 
 
 # Geometry
@@ -135,21 +136,9 @@ def level_curve(
     Where the cost depends on the base rate, so do a and b, and the curve bends: for weighted
     costs it is c_fp c_fn (fp + fn) = value (c_fp + c_fn).  Else it is straight.
 
-    Parameters
-    ----------
-    cost, value
-        The cost and its level.
-    group : optional
-        Whose numbers to take where the cost differs by group.
-    stretch : float
-        How far to follow the lines: 1 ends the curve on the diagonal of trivial scores.
-    points : int
-        Number of points.
-
-    Returns
-    -------
-    array of shape (points, 2), or (0, 2)
-        From low to high base rates; empty if no line reaches this cost.
+    They run from low to high base rates, and there are none if no line reaches this cost.  The
+    lines are followed ``stretch`` times as far as the diagonal of trivial scores; ``group`` is
+    needed where the cost differs by group.
 
     Examples
     --------
@@ -194,37 +183,12 @@ class LevelLine:
     points: Floats
 
 
-def level_lines(
-    levels: Iterable[Level], cost: CostLike, groups: Sequence[Group], base_rates: Floats
-) -> list[LevelLine]:
-    """The levels as curves, one each, or one per group where the cost differs by group.
-
-    A level is a number, for ``cost``, or a pair of another cost and a number.
-    """
-    lines = []
-    rule, step = "must be a list of numbers, or of pairs of a cost and a number", "use levels=[0.3]"
-    for level in check_listed("levels", levels, rule, step):
-        its, value = level if isinstance(level, tuple) and len(level) == 2 else (cost, level)
-        its, value = as_cost(its), check_amount("levels", value)
-        # Past the diagonal, as far as there is something to compare with.
-        pairs = zip(base_rates, groups, strict=True)
-        shares = [crossing(mu, its, value, group).share for mu, group in pairs]
-        farthest = max((share for share in shares if share < 2.0), default=0.0)
-        stretch = 1.03 * farthest if farthest > 1.0 else 1.0
-        for index in range(len(groups)) if its.is_per_group else [None]:
-            group = None if index is None else groups[index]
-            points = level_curve(its, value, group, stretch=stretch)
-            lines.append(LevelLine(its, float(value), index, points))
-    return lines
-
-
 def rate_variances(tally: Tally) -> Floats:
     """The variances of c_fp and c_fn of each group, as rows; NaN where one row is all there is.
 
     The two rates come from different people, the negatives and the positives, so they
-    are independent.  Each is a weighted mean m, with variance
-    sum w^2 (h - m)^2 / (sum w)^2 times n / (n - 1), n the effective number of rows
-    (sum w)^2 / sum w^2.
+    are independent.  A variance is that of :class:`isocost.measures.intervals.Estimates` times
+    n / (n - 1), n the effective number of rows.
 
     Examples
     --------
@@ -233,16 +197,12 @@ def rate_variances(tally: Tally) -> Floats:
     >>> rate_variances(t)
     array([[0.0625,    nan]])
     """
-    cells, sums = tally.cells, tally.totals
-    index = cells.group * 2 + cells.label
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (sums.wh / sums.w).ravel()[index]
-        # Within a cell weights and scores are taken to be unrelated.
-        spread = cells.wh2 / cells.w - 2.0 * mean * cells.wh / cells.w + mean**2
-        squares = np.bincount(index, cells.w2 * np.maximum(spread, 0.0), minlength=sums.w.size)
-        rows = sums.w**2 / sums.w2
-        variance = squares.reshape(sums.w.shape) / sums.w**2 * rows / (rows - 1.0)
-    return np.where(rows > 1.0 + SLACK, variance, np.nan)
+    estimates, groups = Estimates(tally, DEFAULT), range(len(tally.groups))
+    numbers = [estimates.number(rate, group) for group in groups for rate in RATES]
+    rows = np.array([number.rows for number in numbers])
+    error = np.where(rows > 1.0 + SLACK, [number.error for number in numbers], np.nan)
+    variances: Floats = error**2 * rows / np.where(rows == 1.0, np.nan, rows - 1.0)
+    return variances.reshape(-1, 2)
 
 
 def ellipse_axes(variances: npt.ArrayLike, confidence: float = DEFAULT.level) -> Floats:
@@ -394,8 +354,21 @@ class PlaneDisplay(Display):
         if self.variances is not None:
             variances = _numbers("variances", self.variances, (count, 2), nan=True)
             self.ellipse_axes = ellipse_axes(variances, self.confidence)
+        self.level_lines = []
+        rule = "must be a list of numbers, or of pairs of a cost and a number"
         levels = [self.target_cost] if self.levels is None else self.levels
-        self.level_lines = level_lines(levels, self.cost, self.groups, mu)
+        for level in check_listed("levels", levels, rule, "use levels=[0.3]"):
+            pair = level if isinstance(level, tuple) and len(level) == 2 else (self.cost, level)
+            cost, value = as_cost(pair[0]), check_amount("levels", pair[1])
+            # Past the diagonal, as far as there is something to compare with.
+            pairs = zip(mu, self.groups, strict=True)
+            shares = [crossing(one, cost, value, group).share for one, group in pairs]
+            farthest = max((share for share in shares if share < 2.0), default=0.0)
+            stretch = 1.03 * farthest if farthest > 1.0 else 1.0
+            for index in range(count) if cost.is_per_group else [None]:
+                group = None if index is None else self.groups[index]
+                points = level_curve(cost, value, group, stretch=stretch)
+                self.level_lines.append(LevelLine(cost, float(value), index, points))
         self.outlines = {}
         for name, spread in self.spreads.items():
             covariances = np.asarray(spread, dtype=np.float64)
@@ -405,6 +378,15 @@ class PlaneDisplay(Display):
                 raise UsageError(Problem("spreads", rule, got, step))
             pairs = zip(self.after[name], covariances, strict=True)
             self.outlines[name] = [ellipse(*pair, self.confidence) for pair in pairs]
+        # The groups before and after, the ends of their lines, and what each rule moves.
+        self._marks = np.vstack([self.points, *self.after.values()])
+        self._ends = np.column_stack([mu, 1.0 - mu])
+        self._moved: list[tuple[str, int, Floats]] = [
+            (name, index, end)
+            for name, points in self.after.items()
+            for index, end in enumerate(points)
+            if np.abs(end - self.points[index]).max() > EQUAL
+        ]
 
     @classmethod
     @draws
@@ -453,10 +435,9 @@ class PlaneDisplay(Display):
         labels: bool | str = True,
         level: bool = True,
         ellipses: bool = True,
-        lines: bool = True,
         arrows: bool = True,
         circles: bool = True,
-        limits: Limits = None,
+        limits: tuple[float, float, float, float] | None = None,
         title: str | None = None,
         rows: bool | None = None,
     ) -> Self:
@@ -468,11 +449,11 @@ class PlaneDisplay(Display):
             Axes to draw on; by default those of a new figure, ``figure_``.
         labels : bool or "groups"
             Whether to write beside the marks; "groups" leaves out all but the groups' names.
-        level, ellipses, lines, arrows, circles : bool
-            Whether to draw levels of cost, interval ellipses, calibrated lines, arrows from
-            before to after, and the groups themselves.
-        limits : (left, right, bottom, top), "tight" or None
-            Which part to show; None is the whole plane, "tight" the part where the groups are.
+        level, ellipses, arrows, circles : bool
+            Whether to draw levels of cost, interval ellipses, arrows from before to after, and the
+            groups themselves.
+        limits : (left, right, bottom, top), optional
+            The part to show; by default the whole plane.
         title : str, optional
             By default the verdict; "" for none.
         rows : bool, optional
@@ -483,7 +464,7 @@ class PlaneDisplay(Display):
         if len(self.groups) > MOST_IN_PLANE if rows is None else rows:
             return self._plot_rows(ax, title)
         ax, style = self._on(ax, (5.4, 5.6)), looks(len(self.groups))
-        left, right, bottom, top = self._limits(limits)
+        left, right, bottom, top = (-0.02, 1.0, -0.02, 1.0) if limits is None else limits
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set_aspect("equal", adjustable="box")
         ax.set_xlabel("generalized false-positive rate")
@@ -495,13 +476,12 @@ class PlaneDisplay(Display):
         self.levels_, self.beyond_, self.ellipses_ = list[Any](), list[Any](), list[Any]()
         variances = self.variances if ellipses else None
         spread = np.full_like(self.points, np.nan) if variances is None else np.asarray(variances)
-        pairs = zip(style, self.points, self._ends(), spread, strict=True)
+        pairs = zip(style, self.points, self._ends, spread, strict=True)
         for look, point, (x, y), variance in pairs:
-            if lines:
-                line = Style(linestyle=look.dashes, linewidth=1.6, solid_capstyle="butt")
-                self.lines_ += ax.plot([0.0, x], [0.0, y], color=look.colour, zorder=2, **line)
-                end = Style(markeredgecolor=look.colour, markeredgewidth=1.2, **TRIVIAL)
-                self.trivials_ += ax.plot(x, y, zorder=3, **end)
+            line = Style(linestyle=look.dashes, linewidth=1.6, solid_capstyle="butt")
+            self.lines_ += ax.plot([0.0, x], [0.0, y], color=look.colour, zorder=2, **line)
+            end = Style(markeredgecolor=look.colour, markeredgewidth=1.2, **TRIVIAL)
+            self.trivials_ += ax.plot(x, y, zorder=3, **end)
             if np.isfinite(variance).all():
                 outline = ellipse(point, np.diag(variance), self.confidence)
                 area = Style(facecolor=look.colour, alpha=0.22, linewidth=0, zorder=1.5)
@@ -518,31 +498,6 @@ class PlaneDisplay(Display):
             self._write_labels(style, labels != "groups", level, limits is None)
         return self
 
-    def _limits(self, limits: Any) -> tuple[float, float, float, float]:
-        if limits is None:
-            return -0.02, 1.0, -0.02, 1.0
-        if not isinstance(limits, str):
-            left, right, bottom, top = map(float, limits)
-            return left, right, bottom, top
-        if limits != "tight":
-            step = 'use limits="tight", limits=None, or (left, right, bottom, top)'
-            rule = "must be four numbers, or a word"
-            raise UsageError(Problem("limits", rule, repr(limits), step))
-        seen = np.vstack([self._marks(), self._ends()])
-        low, high = seen.min(axis=0), seen.max(axis=0)
-        # A square, so that panels side by side have the same shape.
-        side = 1.3 * max(float((high - low).max()), 0.1)
-        x, y = (low + high) / 2.0 - side / 2.0
-        return float(x), float(x) + side, float(y), float(y) + side
-
-    def _marks(self) -> Floats:
-        """The groups, before and after."""
-        return np.vstack([self.points, *self.after.values()])
-
-    def _ends(self) -> Floats:
-        """The ends of the calibrated lines."""
-        return np.column_stack([self.base_rates, 1.0 - self.base_rates])
-
     def _draw_levels(self, style: list[Look]) -> None:
         dashed = Style(linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.8)
         for level in self.level_lines:
@@ -552,9 +507,9 @@ class PlaneDisplay(Display):
             mu, group = float(self.base_rates[index]), self.groups[index]
             goal = crossing(mu, self.cost, self.target_cost, group)
             if goal.share < 2.0:
-                ends = np.array([trivial_point(mu), goal.point])
+                way = np.array([self._ends[index], goal.point])
                 colour = style[index].colour
-                self.beyond_ += self.ax_.plot(*ends.T, color=colour, zorder=2, **BEYOND)
+                self.beyond_ += self.ax_.plot(*way.T, color=colour, zorder=2, **BEYOND)
 
     def _draw_after(self, style: list[Look], arrows: bool, outlines: bool) -> None:
         """Diamonds where rules put the groups that they move, with arrows and outlines."""
@@ -567,7 +522,7 @@ class PlaneDisplay(Display):
         if outlines:
             self.outlines_ = {name: [] for name in self.outlines}
         ax.apply_aspect()
-        for name, index, end in self._moved():
+        for name, index, end in self._moved:
             start, look = self.points[index], style[index]
             mark = ax.scatter(*end, color=look.colour, zorder=4, **diamond)
             self.diamonds_[name].append(mark)
@@ -581,15 +536,6 @@ class PlaneDisplay(Display):
                 shaft = ARROW | {"color": look.ink}
                 self.arrows_[name].append(ax.annotate("", arrowprops=shaft, **way))
 
-    def _moved(self) -> list[tuple[str, int, Floats]]:
-        """Each rule, the index of a group that it moves, and the point it moves the group to."""
-        return [
-            (name, index, end)
-            for name, points in self.after.items()
-            for index, end in enumerate(points)
-            if np.abs(end - self.points[index]).max() > MOVED
-        ]
-
     def _write_title(self, title: str | None, pad: float | None = None) -> None:
         if title is None:
             # As few lines as the width allows, of about the same length.
@@ -601,7 +547,6 @@ class PlaneDisplay(Display):
 
     def _plot_rows(self, ax: Axes | None, title: str | None) -> Self:
         """Both rates, each from the highest to the lowest."""
-        rates_of = (MEASURES["generalized_fpr"], MEASURES["generalized_fnr"])
         intervals, confidence = np.full((2, len(self.groups), 2), np.nan), None
         if self.variances is not None:
             confidence = self.confidence
@@ -609,19 +554,18 @@ class PlaneDisplay(Display):
             ends = np.stack([self.points - spread, self.points + spread], axis=-1)
             intervals = np.clip(ends, 0.0, 1.0).swapaxes(0, 1)
         self.rows_ = dots = MeasuresDisplay(
-            self.groups, rates_of, self.points.T, intervals, np.full(2, np.nan), (), confidence
+            self.groups, RATES, self.points.T, intervals, np.full(2, np.nan), (), confidence
         ).plot(ax)
         self.ax_, self.figure_ = dots.ax_, dots.figure_
         self.trivials_, self.diamonds_ = list[Any](), {name: list[Any]() for name in self.after}
-        for side, measure in enumerate(rates_of):
+        for side, measure in enumerate(RATES):
             panel, order = dots.axes_[measure.name], dots.order[measure.name]
             row_of = [order.index(group) for group in self.groups]
-            trivial, seen = self._ends()[:, side], [*self.points[:, side]]
-            seen += [*trivial]
-            for end, row in zip(trivial, row_of, strict=True):
+            seen = [*self.points[:, side], *self._ends[:, side]]
+            for end, row in zip(self._ends[:, side], row_of, strict=True):
                 self.trivials_ += panel.plot(end, row, color=GREY, zorder=2.5, **TRIVIAL)
-            for name, index, end in self._moved():
-                if abs(end[side] - self.points[index, side]) > MOVED:
+            for name, index, end in self._moved:
+                if abs(end[side] - self.points[index, side]) > EQUAL:
                     mark = panel.plot(end[side], row_of[index], zorder=3.5, **AFTER)
                     self.diamonds_[name] += mark
                     seen.append(end[side])
@@ -631,7 +575,7 @@ class PlaneDisplay(Display):
         legend = dots.legend() | {"no information": TRIVIAL}
         if any(self.diamonds_.values()):
             legend |= {short_name(", ".join(self.after), 30): AFTER}
-        self.legend_ = legend_below(self.ax_, legend, inches=0.35)
+        self._legend(legend, inches=0.35)
         self._write_title(title, pad=22)
         return self
 
@@ -644,7 +588,7 @@ class PlaneDisplay(Display):
             return self.said
         names = [Name(name) for name in shown_names(self.groups).values()]
         top, lowest = int(np.argmax(self.costs)), int(np.argmin(self.costs))
-        difference = float(self.target_cost - self.costs[lowest])
+        difference = float(np.ptp(self.costs))
         below = [i for i, cost in enumerate(self.costs) if cost < self.target_cost - EQUAL]
         excess = 1.0 if self.unreachable.any() else -1.0
         # Nothing is known here of calibration and of chance.
@@ -674,7 +618,6 @@ class PlaneDisplay(Display):
     def _write_labels(self, style: list[Look], everything: bool, level: bool, whole: bool) -> None:
         """Write beside the marks, where there is room: names of the groups, or all labels."""
         self.figure_.draw_without_rendering()
-        heavy = [self._marks(), *([self._ends()] if self.lines_ else [])]
         light = [sampled([0.0, 0.0], line.get_xydata()[1], 81) for line in self.lines_]
         light += [sampled([0.0, 1.0], [1.0, 0.0], 81)]
         light += [line.get_xydata() for line in (*self.levels_, *self.beyond_)]
@@ -684,20 +627,19 @@ class PlaneDisplay(Display):
         labels = self._level_labels() if everything and level else []
         # The group far left looks for room on its left.
         middle = float(np.median(self.points[:, 0]))
-        for name, cost, (x, y), look in zip(
-            self.names, self.costs, self.points, style, strict=True
-        ):
-            text, prefer = f"{short_name(name)}\ncosts {cost:.3f}", 0.0 if x >= middle else 180.0
-            labels.append(Label(text, (float(x), float(y)), look.ink, bold=True, prefer=prefer))
+        for name, cost, point, look in zip(self.names, self.costs, self.points, style, strict=True):
+            text = f"{short_name(name)}\ncosts {cost:.3f}"
+            prefer = 0.0 if point[0] >= middle else 180.0
+            labels.append(Label(text, point, look.ink, bold=True, prefer=prefer))
         if everything:
             labels += self._rule_labels()
         # The most that groups can cost which cannot reach the target, at the end of their line.
         for index in np.flatnonzero(self.unreachable) if everything and level else ():
             name = short_name(self.names[index], lines=1)
             text = f"{name}:\nat most {self.trivial_costs[index]:.3f}"
-            end = trivial_point(float(self.base_rates[index]))
-            labels.append(Label(text, end, style[index].ink, SMALL + 0.5, prefer=90.0))
-        marks = [(points, 8.0) for points in heavy] + [(points, 0.6) for points in light]
+            ink = style[index].ink
+            labels.append(Label(text, self._ends[index], ink, SMALL + 0.5, prefer=90.0))
+        marks = [(self._marks, 8.0), (self._ends, 8.0), *((points, 0.6) for points in light)]
         if everything and whole:
             marks.append((self._write_diagonal(), 0.9))
         self.texts_ += place_labels(self.ax_, labels, marks)
@@ -705,21 +647,21 @@ class PlaneDisplay(Display):
     def _rule_labels(self) -> list[Label]:
         """One label for diamonds that lie together, whatever their rule and group."""
         together: list[tuple[Floats, list[str]]] = []
-        for name, _, end in self._moved():
+        for name, _, end in self._moved:
             near = next((names for p, names in together if np.abs(p - end).max() < 0.012), None)
             if near is None:
                 together.append((end, [name]))
             elif name not in near:
                 near.append(name)
         return [
-            Label(short_name(", ".join(names), 30), (float(x), float(y)), INK, SMALL, prefer=-45)
-            for (x, y), names in together
+            Label(short_name(", ".join(names), 30), point, INK, SMALL, prefer=-45)
+            for point, names in together
         ]
 
     def _level_labels(self) -> list[Label]:
         """The value of each level, near that end of its curve where fewer things are."""
         (left, right), (bottom, top) = self.ax_.get_xlim(), self.ax_.get_ylim()
-        high, marks, labels = top - bottom, self._marks(), []
+        high, marks, labels = top - bottom, self._marks, []
 
         def before_end(curve: Floats) -> Any:
             far = np.flatnonzero(np.hypot(*(curve - curve[-1]).T) >= 0.06 * high)
@@ -732,10 +674,10 @@ class PlaneDisplay(Display):
             x, y = level.points.T
             seen = level.points[(x >= left) & (x <= right) & (y >= bottom) & (y <= top)]
             if len(seen):
-                x, y = max((before_end(seen), before_end(seen[::-1])), key=room)
+                point = max((before_end(seen), before_end(seen[::-1])), key=room)
                 ink = GREY if level.group is None else INK
                 text = f"calibrated scores here\ncost {level.value:.3f} ({level.cost})"
-                labels.append(Label(text, (float(x), float(y)), ink, SMALL, tied=False))
+                labels.append(Label(text, point, ink, SMALL, tied=False))
         return labels
 
     def _write_diagonal(self) -> Floats:
@@ -744,10 +686,8 @@ class PlaneDisplay(Display):
         free = [min(np.abs(self.base_rates - x).min(), 0.21) for x in choices]
         middle = choices[int(np.argmax(free))]
         along = Style(rotation=-45, rotation_mode="anchor", transform_rotates_text=True)
-        small = Style(ha="center", va="bottom", fontsize=SMALL, color=GREY)
-        x, y = middle + 0.008, 1.0 - middle + 0.008
-        text = self.ax_.text(x, y, "the same score for everybody", **along, **small)
-        self.texts_.append(text)
+        place = middle + 0.008, 1.0 - middle + 0.008, "the same score for everybody"
+        self.texts_.append(write(self.ax_, *place, ha="center", va="bottom", **along))
         x = middle + np.linspace(-0.17, 0.17, 40)
         return np.column_stack([x + 0.02, 1.0 - x + 0.02])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -28,12 +28,12 @@ from isocost.plots.display import (
     Look,
     Style,
     draws,
-    legend_below,
     looks,
     percent,
     place_labels,
     short_name,
     short_names,
+    write,
     write_title,
 )
 from isocost.question import DEFAULT, Question
@@ -204,14 +204,13 @@ class FrontierDisplay(Display):
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
         measures = tuple(next(iter(self.values.values())))
-        count, columns = len(measures), min(len(measures), 2)
         across = "share of people handed over"
         if not self._along_shares:
             goals = {REPAIRS[frontier.method].goal for frontier in self.frontiers.values()}
             what = "FPR and FNR" if "rates" in goals else "costs"
             across = "tolerance" if len(goals) > 1 else f"tolerance: how far {what} may differ"
         shape = (3.6, 2.5), (0.6, 0.4), (0.7, 0.55)
-        panels = self._panels(ax, count, columns, *shape, across)
+        panels = self._panels(ax, len(measures), min(len(measures), 2), *shape, across)
         self.axes_ = dict(zip(measures, panels, strict=True))
         self.lines_: dict[str, dict[str, Any]] = {measure: {} for measure in measures}
         self.hatched_ = dict[str, Any]()
@@ -222,22 +221,17 @@ class FrontierDisplay(Display):
             for name, look in zip(self.values, looks(len(self.values)), strict=True):
                 values = self.values[name][measure]
                 # A mark where the line begins.
-                first = Style(marker=look.marker, markersize=4.5)
-                first["markevery"] = np.flatnonzero(~np.isnan(values))[:1].tolist()
-                line = Style(color=look.colour, linestyle=look.dashes, linewidth=1.8)
-                (self.lines_[measure][name],) = panel.plot(
-                    self.tolerance[name], values, **line, **first, clip_on=False, zorder=3
-                )
+                first = np.flatnonzero(~np.isnan(values))[:1].tolist()
+                line = look.line(linewidth=1.8, markevery=first, clip_on=False, zorder=3)
+                (self.lines_[measure][name],) = panel.plot(self.tolerance[name], values, **line)
             known = np.concatenate([values[measure] for values in self.values.values()])
             known = known[~np.isnan(known)]
-            top = float(known.max(initial=0.0))
             # From 0 for losses; for accuracy only its range, but at least 2 percentage points.
             if measure == "accuracy" and len(known):
-                bottom = float(known.min())
-                middle, half = (top + bottom) / 2.0, max((top - bottom) * 0.65, 0.01)
+                middle, half = (known.max() + known.min()) / 2.0, max(np.ptp(known) * 0.65, 0.01)
                 panel.set_ylim(middle - half, middle + half)
             else:
-                panel.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
+                from_zero(panel, known)
             if measure in SHARES:
                 panel.yaxis.set_major_formatter(percent)
             panel.locator_params(axis="y", nbins=5)
@@ -253,29 +247,32 @@ class FrontierDisplay(Display):
     def _write(self, measure: str) -> None:
         """Names beside the lines of the first diagram, and what the hatching means."""
         ax, labels, marks = self.axes_[measure], [], list[tuple[Floats, float]]()
-        lines = self.lines_[measure]
+        lines, end = self.lines_[measure], self.infeasible_to
         for (name, line), look in zip(lines.items(), looks(len(lines)), strict=True):
             points = np.asarray(line.get_xydata())
             points = points[~np.isnan(points).any(axis=1)]
             if len(points):
-                x, y = points[len(points) // 3]
-                labels.append(Label(name, (float(x), float(y)), look.ink, bold=True, prefer=60.0))
+                point = points[len(points) // 3]
+                labels.append(Label(name, point, look.ink, bold=True, prefer=60.0))
                 steps, rows = np.linspace(0, len(points) - 1, 80), np.arange(len(points))
                 along = np.column_stack([np.interp(steps, rows, c) for c in points.T])
                 marks.append((along, 1.0))
-        is_hatched = not np.isnan(self.infeasible_to)
-        if is_hatched:
-            x, y = np.linspace(0.0, self.infeasible_to, 12), np.linspace(*ax.get_ylim(), 12)
-            marks.append((np.array(np.meshgrid(x, y)).reshape(2, -1).T, 1.0))
-        self.texts_: list[Any] = [*place_labels(ax, labels, marks)]
-        if is_hatched:
-            is_wide = self.infeasible_to > 0.35 * ax.get_xlim()[1]
-            text = "cannot\nbe had" if is_wide else "cannot be had"
-            middle = Style(ha="center", va="center", rotation=0 if is_wide else 90)
-            middle["bbox"] = {"facecolor": "#f4f4f4", "edgecolor": "none", "pad": 1.5}
-            place = self.infeasible_to / 2.0, 0.5, text
-            small = Style(fontsize=SMALL, color=GREY, **middle)
-            self.texts_.append(ax.text(*place, transform=ax.get_xaxis_transform(), **small))
+        if np.isnan(end):
+            self.texts_: list[Any] = [*place_labels(ax, labels, marks)]
+            return
+        x, y = np.linspace(0.0, end, 12), np.linspace(*ax.get_ylim(), 12)
+        marks.append((np.array(np.meshgrid(x, y)).reshape(2, -1).T, 1.0))
+        self.texts_ = [*place_labels(ax, labels, marks)]
+        middle = Style(ha="center", va="center", transform=ax.get_xaxis_transform())
+        middle["rotation"] = 0 if end > 0.35 * ax.get_xlim()[1] else 90
+        middle["bbox"] = {"facecolor": "#f4f4f4", "edgecolor": "none", "pad": 1.5}
+        self.texts_.append(write(ax, end / 2.0, 0.5, "impossible", **middle))
+
+
+def from_zero(ax: Axes, values: Floats) -> None:
+    """Let the axis of the values begin at 0, with some room above them."""
+    top = float(np.nanmax(values, initial=0.0))
+    ax.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
 
 
 # Thresholds
@@ -377,22 +374,19 @@ class ReconcilableDisplay(Display):
             lines = {"all people": np.array([point.selection_rate for point in points])}
         self.lines_ = dict[Group, Any]()
         for (group, rates), look in zip(lines.items(), looks(len(lines)), strict=True):
-            mark = Style(linestyle=look.dashes, marker=look.marker, markersize=4.5)
-            (self.lines_[group],) = upper.plot(
-                at, rates, color=look.colour, linewidth=1.6, zorder=3, **mark
-            )
+            line = look.line(linewidth=1.6, zorder=3)
+            (self.lines_[group],) = upper.plot(at, rates, **line)
         upper.set_ylim(0.0, 1.0)
         upper.yaxis.set_major_formatter(percent)
         write_title(upper, f"people selected with equal {' and '.join(self.found.equal)}")
-        top = float(np.nanmax(self.tolerance, initial=0.0))
-        lower.set_ylim(0.0, 1.2 * top if top > 0.001 else 0.01)
+        from_zero(lower, self.tolerance)
         write_title(lower, "least tolerance (hatched: nobody or everybody would be selected)")
         lower.set_xlabel("threshold")
         # Below both diagrams: in the upper one it would lie over a bar.
         names = short_names(list(names_of(lines).values()), 40, 1)
         legend = {"possible for all people": self.bars_["possible"]}
         legend |= dict(zip(names, self.lines_.values(), strict=True))
-        self.legend_ = legend_below(self.ax_, legend)
+        self._legend(legend)
         return self
 
 
@@ -585,32 +579,22 @@ class ChangeDisplay(Display):
 
     groups: Sequence[Group]
     fates: Mapping[str, Sequence[Fates]]
-    changes: Mapping[str, Sequence[Changes]] = field(default_factory=dict)
+    changes: Mapping[str, Sequence[Changes]]
     threshold: float = DEFAULT.threshold
 
     def __post_init__(self) -> None:
-        self.shown = [
-            index
-            for index in range(len(self.groups))
-            if any(groups[index].moved.any() for groups in self.fates.values())
-        ]
+        moved = [[fate.moved.any() for fate in of_groups] for of_groups in self.fates.values()]
+        self.shown: list[int] = np.flatnonzero(np.any(moved, axis=0)).tolist()
 
     @classmethod
     @draws
-    def from_tally(
-        cls,
-        tally: Tally,
-        rules: Any,
-        *,
-        threshold: float = DEFAULT.threshold,
-    ) -> Self:
+    def from_tally(cls, tally: Tally, rules: Any, *, threshold: float = DEFAULT.threshold) -> Self:
         """The changes that rules would make to the scores of a tally."""
-        indices = range(len(tally.groups))
-        may = {name: [fates(tally, rule, i) for i in indices] for name, rule in rules.items()}
-        few = {
-            name: [changes(tally, rule, threshold, i) for i in indices]
-            for name, rule in rules.items()
-        }
+        may, few = dict[str, list[Fates]](), dict[str, list[Changes]]()
+        for name, rule in rules.items():
+            indices = range(len(tally.groups))
+            may[name] = [fates(tally, rule, index) for index in indices]
+            few[name] = [changes(tally, rule, threshold, index) for index in indices]
         return cls(tally.groups, may, few, threshold)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -623,7 +607,7 @@ class ChangeDisplay(Display):
         if not self.shown:
             for panel in panels:
                 panel.set_axis_off()
-            panels[0].text(0.5, 0.5, "nobody is changed", ha="center", color=GREY, fontsize=SIZE)
+            write(panels[0], 0.5, 0.5, "nobody is changed", ha="center", fontsize=SIZE)
             return self
         style, places = looks(len(self.groups)), iter(panels)
         for index in self.shown:
@@ -634,8 +618,7 @@ class ChangeDisplay(Display):
             panel.set_ylabel(f"{short_name(self.names[index])}\nscore after", **bold)
         for panel, rule in zip(panels, self.fates, strict=False):
             write_title(panel, short_name(rule), fontsize=SIZE + 0.5, fontweight="bold", pad=27)
-        corner = Style(fontsize=SMALL, color=GREY, va="top", zorder=0.6)
-        panels[0].text(0.0, 1.0, "decision\nchanges", **corner)
+        write(panels[0], 0.0, 1.0, "decision\nchanges", va="top", zorder=0.6)
         return self
 
     def _diagram(self, ax: Axes, rule: str, index: int, look: Look) -> None:
@@ -655,18 +638,8 @@ class ChangeDisplay(Display):
             store[key] = ax.scatter(fate.old[chosen], fate.new[chosen], color=colour, **bubble)
         self.axes_[key] = ax
         above = Style(transform=ax.transAxes, va="bottom", linespacing=1.25)
-        text = self._summary(rule, index)
-        ax.text(0.0, 1.015, text, fontsize=SMALL, color=INK, **above)
-
-    def _summary(self, rule: str, index: int) -> str:
-        """The share of people changed, in two short lines."""
-        fate = self.fates[rule][index]
-        share = float(fate.share[fate.moved].sum())
-        largest = float(np.abs(fate.new - fate.old)[fate.moved].max(initial=0.0))
-        if not share:
-            return "nobody is changed\n"
-        text = f"{share:.1%} changed, by up to {largest:.2f}\n"
-        if rule in self.changes:
-            change = self.changes[rule][index]
+        change, text = self.changes[rule][index], "nobody is changed\n"
+        if change.changed:
+            text = f"{change.changed:.1%} changed, by up to {change.largest_change:.2f}\n"
             text += f"{change.decisions:.1%} of decisions; coin for {change.by_coin:.1%}"
-        return text
+        write(ax, 0.0, 1.015, text, color=INK, **above)
