@@ -430,3 +430,9 @@ def test_the_outline_of_an_ellipse():
     away = (outline - [0.2, 0.3]) / ellipse_axes(variances, 0.9)
     assert (away**2).sum(axis=1) == pytest.approx(1.0)
     assert outline[0] == pytest.approx(outline[-1])
+
+
+@pytest.mark.parametrize("limits", ["loose", (0, 1), (0, 1, "a", 2), 3])
+def test_limits_are_four_numbers(limits):
+    with pytest.raises(ic.UsageError, match="limits: must be left, right, bottom and top"):
+        ic.plots.PlaneDisplay.from_tally(compas()).plot(limits=limits)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed
+from isocost.checks import check_amount, check_base_rate, check_confidence, check_listed, short
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import Problem, UsageError
 from isocost.groups import Group, shown_names
@@ -464,7 +464,11 @@ class PlaneDisplay(Display):
         if len(self.groups) > MOST_IN_PLANE if rows is None else rows:
             return self._plot_rows(ax, title)
         ax, style = self._on(ax, (5.4, 5.6)), looks(len(self.groups))
-        left, right, bottom, top = (-0.02, 1.0, -0.02, 1.0) if limits is None else limits
+        try:
+            left, right, bottom, top = map(float, limits or (-0.02, 1.0, -0.02, 1.0))
+        except (TypeError, ValueError) as error:
+            rule, step = "must be left, right, bottom and top", "use (0.0, 1.0, 0.0, 1.0)"
+            raise UsageError(Problem("limits", rule, short(limits), step)) from error
         ax.set(xlim=(left, right), ylim=(bottom, top))
         ax.set_aspect("equal", adjustable="box")
         ax.set_xlabel("generalized false-positive rate")
