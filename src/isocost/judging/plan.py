@@ -218,7 +218,8 @@ class RepairPlan(_ByGroup):
     Attributes
     ----------
     groups : {group: float}
-        How many people of each group are needed; infinity if 256 times as many are not enough.
+        How many people of each group are needed; infinity if 256 times as many are not enough, or
+        if the rule can hardly ever be made.
         Groups that the rule was made without are not among them.
     now : {group: float}
         How many there are.
@@ -341,9 +342,10 @@ def plan_repair(
         sizes.append((size, float(true.mean()), limit))
         if limit <= within:
             break
-    times, expected, limits = np.array(sizes).T
+    times, expected, limits = np.array(sizes).reshape(-1, 3).T
     enough = _crossing(times, limits, within)
-    now = dict(zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True))
+    rows = zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True)
+    now = {group: n for group, n in rows if group in rule.fitted}
     needed = {
         group: math.ceil(n * enough) if math.isfinite(enough) else math.inf
         for group, n in now.items()
@@ -365,7 +367,7 @@ def check_within(within: Any, name: str = "within") -> float:
 
 def _crossing(times: Floats, limits: Floats, within: float) -> float:
     """The size at which the limit comes down to the tolerance, on a line through logarithms."""
-    if limits[-1] > within:
+    if not len(limits) or limits[-1] > within:
         return math.inf
     if len(limits) == 1:
         return float(times[-1])

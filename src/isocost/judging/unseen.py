@@ -44,7 +44,7 @@ from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
 from isocost.repairs.base import SAME, share_changed, summary_of, titles_of
 from isocost.repairs.composition import edges_of, question_of
-from isocost.repairs.table import remade
+from isocost.repairs.table import RECALIBRATE, remade
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import number_text
@@ -200,6 +200,9 @@ class Yardstick:
         """The yardstick of a rule that was made from this tally."""
         some = tuple(group for group in tally.groups if group in rule.fitted) or tally.groups
         groups = compared_groups(tally.select(some), question.min_group)
+        if rule.method.startswith(RECALIBRATE):
+            # Its map is fitted on all groups, also on those that the repair leaves out.
+            some = tuple(group for group in tally.groups if group in rule.groups)
         own = question.but(**question_of(rule))
         equal = tuple(rule.promise.equal)
         return cls(groups, some, question.among(groups), equal, own.among(groups))
