@@ -163,26 +163,19 @@ class Compared(Record):
     changes: Changes
     by_group: dict[Group, Changes]
 
-    @property
-    def gap(self) -> float:
-        """The largest calibration gap of a group (ten bins)."""
-        return max(numbers.calibration_gap for numbers in self.audit.groups.values())
-
-    @property
-    def largest_gini(self) -> float:
-        """The largest Gini coefficient within a group; NaN if nobody is changed."""
-        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
-        return max(known, default=math.nan)
-
     def numbers(self) -> dict[str, float]:
-        """Differences between groups and effects on people, by name."""
+        """Differences between groups and effects on people, by name.
+
+        The calibration gap and ``largest_gini`` are the largest of a group.
+        """
+        ginis = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
         return {
             "cost_difference": self.audit.disparity.difference,
             "equalized_odds_difference": self.audit.equalized_odds_difference,
-            "calibration_gap": self.gap,
+            "calibration_gap": max(one.calibration_gap for one in self.audit.groups.values()),
             "accuracy": self.audit.overall.accuracy,
             **asdict(self.changes),
-            "largest_gini": self.largest_gini,
+            "largest_gini": max(ginis, default=math.nan),
         }
 
     def _of_groups(self) -> dict[str, dict[Group, float]]:
@@ -191,12 +184,9 @@ class Compared(Record):
         return {key: {g: one[name] for g, one in groups} for key, name in names.items()}
 
     def _of_all(self) -> dict[str, float]:
-        return {
-            "disparity": self.audit.disparity.difference,
-            "calibration_gap": self.gap,
-            "accuracy": self.audit.overall.accuracy,
-            "equalized_odds_difference": self.audit.equalized_odds_difference,
-        }
+        numbers = self.numbers()
+        names = ("calibration_gap", "accuracy", "equalized_odds_difference")
+        return {"disparity": numbers["cost_difference"], **{name: numbers[name] for name in names}}
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def closest_steps(rule: Rule, tally: Tally, remains: str = "") -> list[str]:
             does.append(f"every one of {whose} changes")
         elif share > SAME:
             does.append(f"{own.n * share:,.0f} of {whose} change")
-    if not does or rule.promise is None:
+    if not does:
         return []
     if len(does) > FEW:
         does = [f"{tally.n * share_changed(tally, rule):,.0f} of {tally.n:,.0f} scores change"]

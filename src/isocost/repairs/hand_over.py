@@ -216,13 +216,8 @@ class Deferral(Achievability):
 
     Attributes
     ----------
-    request : Request
-        What was requested; its ``share`` is None for the least.
-    feasible : bool
-        Whether the share asked for is enough.
-    excess, smallest_tolerance : float
-        If no share is enough, the least amount by which the tolerance must be raised for one to be,
-        and the tolerance with it.
+    request, feasible, excess, smallest_tolerance
+        As in :class:`isocost.repairs.lp.Achievability`; the excess is 0 if some share is enough.
     smallest_share : float
         The least share of each group that is enough; NaN if none below 99 % is, or if it was not
         computed.
@@ -231,15 +226,11 @@ class Deferral(Achievability):
         Infinite if no share is enough.
     """
 
-    written = ("feasible", "share", "threshold", "smallest_share", "bound", "smallest_tolerance")
+    written = ("feasible", "*_asked", "smallest_share", "bound", "smallest_tolerance")
+    asked = ("share", "threshold")
 
     smallest_share: float = math.nan
     bound: float = math.nan
-
-    @property
-    def share(self) -> float | None:
-        """The share asked for; None for the least."""
-        return self.request.share
 
     def __str__(self) -> str:
         if math.isnan(self.smallest_share):
@@ -257,7 +248,7 @@ class Deferral(Achievability):
         rule = f"must be at least {round_up(self.smallest_share)} for {GOAL}"
         step = f"hand over more, or use {setting('share', LEAST)}"
         step += f"; or ask for less with {setting('tolerance')}"
-        return Problem("share", rule, f"{self.share:g}; {said}", step)
+        return Problem("share", rule, f"{self.request.share:g}; {said}", step)
 
 
 def solution_of(tally: Tally, request: Request) -> tuple[DeferralProgram, Solved | None, Deferral]:
