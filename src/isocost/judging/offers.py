@@ -229,7 +229,6 @@ class Attempt(NamedTuple):
 
     rule: Rule | None
     error: IsocostError | None = None
-    nobody_left: bool = False
     told: tuple[Warning | str, ...] = ()
 
 
@@ -285,7 +284,7 @@ class Offer(Record):
         if rule.defers and (rule.expected(self.tally.select(rule.fitted)).totals.n < 1.0).any():
             must, step = "must leave people of each outcome to decide about", "hand over fewer"
             problem = Problem("share", must, "hardly anybody in some group", step)
-            return Attempt(None, DataError(problem), nobody_left=True)
+            return Attempt(None, DataError(problem))
         return Attempt(rule, told=tuple(one.message for one in told))
 
     def _rule(self, **options: Any) -> Rule:
@@ -323,8 +322,6 @@ class Offer(Record):
         error = self.error
         if error is None:
             return ""
-        if self._attempt.nobody_left:
-            return "nobody_left"
         reach = getattr(error, "feasibility", None)
         if isinstance(reach, Deferral):
             return "no_share" if math.isnan(reach.smallest_share) else "share"
@@ -332,10 +329,12 @@ class Offer(Record):
             return reach.corner.selected
         if isinstance(error, InfeasibleError):
             return "tolerance"
+        name = error.problems[0].name
         if isinstance(error, UsageError):
-            changes = error.problems[0].name in ("decisions", "coarsen")
-            return "decisions" if changes else "refused"
-        return "data" if isinstance(error, DataError) else "unsolved"
+            return "decisions" if name in ("decisions", "coarsen") else "refused"
+        if isinstance(error, DataError):
+            return "nobody_left" if name == "share" else "data"
+        return "unsolved"
 
     @cached_property
     def possible_with(self) -> dict[str, float]:

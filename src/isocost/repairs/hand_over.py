@@ -366,11 +366,15 @@ class DeferralProgram:
         found = minimize(costs, equal, below, (lower, upper))
         if found is None:
             return None
-        x = found.x
-        prices = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals
-        bound = dual_bound(costs, below, equal, (lower, upper), prices)
-        weights = [x[s : s + len(self.outputs)] for s in at["s"]]
-        return Solved(weights, 1.0 / float(x[at["u"]]), float(costs @ x), bound)
+        # Weak duality: for prices z <= 0 of the inequalities and y of the equations, and reduced
+        # costs r, costs @ x = r @ x + z @ A x + y @ B x >= the least r @ x + z @ a + y @ b.  It
+        # holds for any prices, so the solver need not be trusted.
+        z, y = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals
+        reduced = costs - below[0].T @ z - equal[0].T @ y
+        least_reduced = reduced @ np.where(reduced > 0.0, lower, upper)
+        bound = float(below[1] @ z + equal[1] @ y + least_reduced)
+        weights = [found.x[s : s + len(self.outputs)] for s in at["s"]]
+        return Solved(weights, 1.0 / float(found.x[at["u"]]), float(costs @ found.x), bound)
 
     def fewest(self) -> Solved | None:
         """The solution with the least u, that is, with the fewest people handed over."""
@@ -386,25 +390,6 @@ class DeferralProgram:
             costs[s : s + len(q)] -= one.share * kept
         u = max(1.0 / decided, 1.0)
         return self._solve(costs, u, u)
-
-
-def dual_bound(
-    costs: Floats,
-    below: System,
-    equal: System,
-    bounds: tuple[Floats, Floats],
-    prices: tuple[Floats, Floats],
-) -> float:
-    """A lower bound on costs @ x over all feasible x (weak duality).
-
-    For prices z <= 0 of the inequalities and y of the equations, and reduced costs
-    r = costs - A'z - B'y, costs @ x = r @ x + z @ A x + y @ B x >= z @ a + y @ b + the least r @ x
-    within the bounds of x.  It holds for any prices, so the solver need not be trusted.
-    """
-    z, y = prices
-    reduced = costs - below[0].T @ z - equal[0].T @ y
-    at_best = np.where(reduced > 0.0, bounds[0], bounds[1])
-    return float(below[1] @ z + equal[1] @ y + reduced @ at_best)
 
 
 def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: float) -> Floats:

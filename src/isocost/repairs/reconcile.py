@@ -128,10 +128,8 @@ def reconcile(
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
     selected now, it counts as infeasible; likewise with base rates above the threshold.
 
-    An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
-    rates alone no others would keep more information, apart from that 1/1024.  Generalized
-    rates and costs may need coarser outputs: there the base rate and 32 evenly spaced values
-    serve all levels of a group, and the smallest tolerance is that of these.
+    :func:`isocost.repairs.lp.make_choices` says which outputs a level may get.  For hard rates no
+    others are needed; for generalized rates and costs the smallest tolerance is that of these.
 
     References
     ----------
@@ -428,9 +426,8 @@ def reconcilable(
 
     Notes
     -----
-    Equal rates of calibrated scores that select nobody, or everybody, exist nearly always, and
-    count as infeasible.  The least tolerance then lets every group select (or leave out) half as
-    many people as before.
+    Where rates can be equal only if nobody, or everybody, is selected, the least tolerance lets
+    every group select (or leave out) half as many people as before.
 
     Examples
     --------
@@ -704,8 +701,7 @@ def not_reached(assessment: Assessment) -> str:
     return _lowered(assessment) + more
 
 
-# Equal rates that nobody wants.  With every base rate below the threshold, a score just below it
-# for everybody is calibrated and has FPR 0 and FNR 1 in every group: always feasible, and useless.
+# Corners: equal rates that nobody wants
 
 
 def corner_of(choices: Choices, shares: Floats) -> Selected | None:
