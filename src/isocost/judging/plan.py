@@ -324,7 +324,14 @@ def plan_repair(
         if limit <= within:
             break
     times, expected, limits = np.array(sizes).reshape(-1, 3).T
-    enough = _crossing(times, limits, within)
+    enough = math.inf
+    if len(limits) and limits[-1] <= within:
+        enough = float(times[-1])
+        if len(limits) > 1:
+            # The limit comes down to the tolerance on a line through logarithms.
+            x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
+            share = (y[0] - math.log(within)) / (y[0] - y[1])
+            enough = float(2.0 ** (x[0] + share * (x[1] - x[0])))
     rows = zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True)
     now = {group: n for group, n in rows if group in rule.fitted}
     needed = {
@@ -342,14 +349,3 @@ def check_within(within: Any, name: str = "within") -> float:
         must = "must be greater than 0: new people differ by chance, however many there are"
         raise UsageError(Problem(name, must, f"{within!r}", step))
     return checked
-
-
-def _crossing(times: Floats, limits: Floats, within: float) -> float:
-    """The size at which the limit comes down to the tolerance, on a line through logarithms."""
-    if not len(limits) or limits[-1] > within:
-        return math.inf
-    if len(limits) == 1:
-        return float(times[-1])
-    x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
-    share = (y[0] - math.log(within)) / (y[0] - y[1])
-    return float(2.0 ** (x[0] + share * (x[1] - x[0])))
