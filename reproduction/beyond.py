@@ -75,7 +75,7 @@ def _numbers(one: Compared) -> list[float]:
     return [
         one.audit.disparity.difference,
         one.audit.equalized_odds_difference,
-        one.gap,
+        one.numbers()["calibration_gap"],
         one.audit.overall.accuracy,
         one.changes.changed,
         one.changes.by_coin,

@@ -281,7 +281,9 @@ def test_json_lists_numbers_in_one_order_whatever_the_cost():
 def test_some_disparities_are_those_among_all(cost):
     tally = tally_of(rows(400, weights="noise"))
     every = intervals(tally, cost, 0.3, replicates=0).disparities
-    some = disparity_intervals(tally, ic.Question(cost, 0.3), ["fpr", "ppv", "cost"], tally.groups)
+    some = disparity_intervals(
+        Estimates(tally, ic.Question(cost, 0.3)), ["fpr", "ppv", "cost"], tally.groups
+    )
     assert some == {name: every[name] for name in ("fpr", "ppv", "cost")}
 
 

@@ -171,6 +171,18 @@ def test_the_reason_is_that_of_an_audit():
     assert seen >= COUNTED | {"repair"}
 
 
+def test_each_rate_is_computed_once(monkeypatch):
+    promise, of, computed = ic.reconcile(compas()).promise, ic.Measure.of, []
+
+    def counted(self, sums):
+        computed.append(self.name)
+        return of(self, sums)
+
+    monkeypatch.setattr(ic.Measure, "of", counted)
+    assert reason_on(compas(), promise, ic.Question()) == "repair"
+    assert computed == ["fpr", "fnr"]
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     "make",

@@ -246,6 +246,32 @@ def test_the_plan_of_a_repair():
     assert "out of reach" in repr(never)
 
 
+def test_a_repair_that_can_hardly_ever_be_made_is_out_of_reach(monkeypatch):
+    monkeypatch.setattr("isocost.judging.plan.Replicates.add", lambda *_: None)
+    plan = ic.plan_repair(compas(), ic.withhold(compas(), "fpr", tolerance=0.07), remakes=10)
+    assert len(plan.times) == len(plan.expected) == len(plan.limit) == 0
+    assert all(needed == np.inf for needed in plan.groups.values())
+    assert "out of reach" in str(plan)
+
+
+def test_a_recalibration_is_made_again_from_all_groups(monkeypatch):
+    tally = drawn(2, [*TWO, (1, 2)], [4000, 4000, 20])
+    first = ic.recalibrate(tally, "beta")
+    rule = first.then(ic.equalize_odds(first.expected(tally)), tally)
+    assert len(rule.fitted) == 2 < len(rule.groups)
+    made_from = []
+
+    def draw(self, *_):
+        made_from.append(self.groups)
+        return tally.select(self.groups)
+
+    monkeypatch.setattr(Population, "draw", draw)
+    result = ic.unseen(tally, rule, remakes=10)
+    assert set(made_from) == {tally.groups}
+    assert result.left_out == {tally.groups[2]: 20}
+    assert ic.plan_repair(tally, rule, remakes=10).groups.keys() == set(rule.fitted)
+
+
 def test_the_plan_is_drawn():
     pytest.importorskip("matplotlib")
     from isocost.plots import RepairPlanDisplay

@@ -63,20 +63,13 @@ MOST_LISTED, HEAD = 12, 5
 FORMAT, VERSION = "isocost-rule", 1
 
 _FIELDS = {
-    "format": str,
     "version": int,
-    "made_by": str,
-    "method": str,
     "cost": dict | None,
-    "settings": dict,
-    "coin": dict,
-    "groups": list,
-    "fitted": list,
-    "rows": list,
-    "notes": list,
-    "made_from": dict,
-    "promise": dict,
+    **dict.fromkeys(("format", "made_by", "method"), str),
+    **dict.fromkeys(("settings", "coin", "made_from", "promise"), dict),
+    **dict.fromkeys(("groups", "fitted", "rows", "notes"), list),
 }
+"""The fields of a rule in JSON, and their kinds."""
 
 Action = Literal["set", "mirror", "line", "defer"]
 
@@ -552,6 +545,12 @@ class Rule(Saved):
     True
     """
 
+    format = FORMAT
+    written = (
+        "_made_by", "method", "cost", "settings", "_coin", "groups", "fitted", "_rows", "notes",
+        "made_from", "promise",
+    )  # fmt: skip
+
     groups: tuple[Group, ...]
     rows: tuple[Row, ...]
     method: str
@@ -918,27 +917,16 @@ class Rule(Saved):
 
     # JSON
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "made_by": f"isocost {__version__}",
-            "method": self.method,
-            "cost": None if self.cost is None else self.cost.to_dict(),
-            "settings": dict(self.settings),
-            "coin": {"scheme": SCHEME, "salt": self.salt},
-            "groups": [to_json(group) for group in self.groups],
-            "fitted": [to_json(group) for group in self.fitted],
-            # Only a line has an end.
-            "rows": [
-                {name: x for name, x in one.items() if name != "end" or x is not None}
-                for one in ({**vars(row), "group": to_json(row.group)} for row in self.rows)
-            ],
-            "notes": list(self.notes),
-            "made_from": dict(self.made_from),
-            "promise": self.promise.to_dict(),
-        }
+    def _made_by(self) -> str:
+        return f"isocost {__version__}"
+
+    def _coin(self) -> dict[str, str]:
+        return {"scheme": SCHEME, "salt": self.salt}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = ({**vars(row), "group": to_json(row.group)} for row in self.rows)
+        # Only a line has an end.
+        return [{k: x for k, x in row.items() if k != "end" or x is not None} for row in rows]
 
     @classmethod
     def from_json(cls, text: str) -> Rule:

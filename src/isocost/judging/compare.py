@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,20 +26,20 @@ from isocost.verdict.judgement import Verdict
 from isocost.verdict.sentences import SENTENCES, Name, fill, joined, number, percent, plain
 from isocost.verdict.wording import few_names, left_out_notes
 
-COLUMNS: Mapping[str, Callable[[Compared], str]] = {
-    "costs differ by": lambda one: number_text(one.audit.disparity.difference),
-    "FPR or FNR differ by": lambda one: number_text(one.audit.equalized_odds_difference),
-    "largest calibration gap": lambda one: f"{one.gap:.4f}",
-    "accuracy": lambda one: f"{one.audit.overall.accuracy:.4f}",
-    "handed over": lambda one: f"{one.changes.handed_over:.2%}",
-    "people changed": lambda one: f"{one.changes.changed:.2%}",
-    "mean change": lambda one: f"{one.changes.mean_change:.4f}",
-    "largest change": lambda one: f"{one.changes.largest_change:.4f}",
-    "decided by a coin": lambda one: f"{one.changes.by_coin:.2%}",
-    "decisions changed": lambda one: f"{one.changes.decisions:.2%}",
-    "Gini of the change": lambda one: number_text(one.largest_gini, ".3f"),
+COLUMNS = {
+    "costs differ by": ("cost_difference", ".4f"),
+    "FPR or FNR differ by": ("equalized_odds_difference", ".4f"),
+    "largest calibration gap": ("calibration_gap", ".4f"),
+    "accuracy": ("accuracy", ".4f"),
+    "handed over": ("handed_over", ".2%"),
+    "people changed": ("changed", ".2%"),
+    "mean change": ("mean_change", ".4f"),
+    "largest change": ("largest_change", ".4f"),
+    "decided by a coin": ("by_coin", ".2%"),
+    "decisions changed": ("decisions", ".2%"),
+    "Gini of the change": ("largest_gini", ".3f"),
 }
-"""The columns of the printed table after those of each group, and how a rule fills them."""
+"""The columns of the printed table after those of each group: numbers of a rule, and their form."""
 
 BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 """What the printed table shows of each group, and what an audit calls it."""
@@ -241,7 +241,8 @@ class Comparison(Answer):
             for measure in BY_GROUP.values():
                 numbers = [m[measure] for m in one.audit.groups.values()]
                 row += [number_text(x) for x in (numbers if few else (min(numbers), max(numbers)))]
-            rows.append([*row, *(fill(one) for fill in COLUMNS.values())])
+            own = one.numbers()
+            rows.append([*row, *(number_text(own[key], form) for key, form in COLUMNS.values())])
         header += COLUMNS
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
 
@@ -286,25 +287,21 @@ class Comparison(Answer):
         first = (self.headline(), *self.table())
         if not self.outlooks:
             return [first]
-        tables = {
-            n: {row[0]: row[1:] for row in one.table()[1]} for n, one in self.outlooks.items()
-        }
-        titles = [title for title in OUTLOOKS.values() if any(title in t for t in tables.values())]
-
-        def row(name: str, table: Mapping[str, list[str]], column: int) -> list[str]:
-            texts = (table[title][column] if title in table else "-" for title in titles)
-            return [name, *(text.removeprefix("at least ") for text in texts)]
+        texts = {name: one.texts() for name, one in self.outlooks.items()}
+        shown = [name for name in OUTLOOKS if any(name in own for own in texts.values())]
+        header = ["rule", *(OUTLOOKS[name] for name in shown)]
 
         def rows(column: int) -> list[list[str]]:
-            return [row(name, table, column) for name, table in tables.items()]
+            return [
+                [rule, *(own[name][column] if name in own else "-" for name in shown)]
+                for rule, own in texts.items()
+            ]
 
-        without = row(ORIGINAL, next(iter(tables.values())), 0)
-        expected = transposed(["rule", *titles], [without, *rows(2)])
-        limits = transposed(["rule", *titles], rows(3))
+        without = [ORIGINAL, *rows(0)[0][1:]]
         return [
             first,
-            ("For new people, expected", *expected),
-            ("For new people, at most (accuracy: at least)", *limits),
+            ("For new people, expected", *transposed(header, [without, *rows(2)])),
+            ("For new people, at most (accuracy: at least)", *transposed(header, rows(3))),
         ]
 
     def notes(self) -> list[str]:

@@ -163,26 +163,19 @@ class Compared(Record):
     changes: Changes
     by_group: dict[Group, Changes]
 
-    @property
-    def gap(self) -> float:
-        """The largest calibration gap of a group (ten bins)."""
-        return max(numbers.calibration_gap for numbers in self.audit.groups.values())
-
-    @property
-    def largest_gini(self) -> float:
-        """The largest Gini coefficient within a group; NaN if nobody is changed."""
-        known = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
-        return max(known, default=math.nan)
-
     def numbers(self) -> dict[str, float]:
-        """Differences between groups and effects on people, by name."""
+        """Differences between groups and effects on people, by name.
+
+        The calibration gap and ``largest_gini`` are the largest of a group.
+        """
+        ginis = [c.gini for c in self.by_group.values() if not math.isnan(c.gini)]
         return {
             "cost_difference": self.audit.disparity.difference,
             "equalized_odds_difference": self.audit.equalized_odds_difference,
-            "calibration_gap": self.gap,
+            "calibration_gap": max(one.calibration_gap for one in self.audit.groups.values()),
             "accuracy": self.audit.overall.accuracy,
             **asdict(self.changes),
-            "largest_gini": self.largest_gini,
+            "largest_gini": max(ginis, default=math.nan),
         }
 
     def _of_groups(self) -> dict[str, dict[Group, float]]:
@@ -191,12 +184,9 @@ class Compared(Record):
         return {key: {g: one[name] for g, one in groups} for key, name in names.items()}
 
     def _of_all(self) -> dict[str, float]:
-        return {
-            "disparity": self.audit.disparity.difference,
-            "calibration_gap": self.gap,
-            "accuracy": self.audit.overall.accuracy,
-            "equalized_odds_difference": self.audit.equalized_odds_difference,
-        }
+        numbers = self.numbers()
+        names = ("calibration_gap", "accuracy", "equalized_odds_difference")
+        return {"disparity": numbers["cost_difference"], **{name: numbers[name] for name in names}}
 
 
 @dataclass(frozen=True)
@@ -239,7 +229,6 @@ class Attempt(NamedTuple):
 
     rule: Rule | None
     error: IsocostError | None = None
-    nobody_left: bool = False
     told: tuple[Warning | str, ...] = ()
 
 
@@ -295,7 +284,7 @@ class Offer(Record):
         if rule.defers and (rule.expected(self.tally.select(rule.fitted)).totals.n < 1.0).any():
             must, step = "must leave people of each outcome to decide about", "hand over fewer"
             problem = Problem("share", must, "hardly anybody in some group", step)
-            return Attempt(None, DataError(problem), nobody_left=True)
+            return Attempt(None, DataError(problem))
         return Attempt(rule, told=tuple(one.message for one in told))
 
     def _rule(self, **options: Any) -> Rule:
@@ -333,8 +322,6 @@ class Offer(Record):
         error = self.error
         if error is None:
             return ""
-        if self._attempt.nobody_left:
-            return "nobody_left"
         reach = getattr(error, "feasibility", None)
         if isinstance(reach, Deferral):
             return "no_share" if math.isnan(reach.smallest_share) else "share"
@@ -342,10 +329,12 @@ class Offer(Record):
             return reach.corner.selected
         if isinstance(error, InfeasibleError):
             return "tolerance"
+        name = error.problems[0].name
         if isinstance(error, UsageError):
-            changes = error.problems[0].name in ("decisions", "coarsen")
-            return "decisions" if changes else "refused"
-        return "data" if isinstance(error, DataError) else "unsolved"
+            return "decisions" if name in ("decisions", "coarsen") else "refused"
+        if isinstance(error, DataError):
+            return "nobody_left" if name == "share" else "data"
+        return "unsolved"
 
     @cached_property
     def possible_with(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from isocost.cells import Cells
 from isocost.checks import check_amount, check_confidence
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, UsageError
-from isocost.groups import Group, beside_groups, group_names, names_of
-from isocost.judging.unseen import Population, Replicates, Report, Yardstick, safe_level
+from isocost.groups import Group, group_names, names_of
+from isocost.judging.unseen import ABOUT_RULE, Population, Replicates, Report, Yardstick, safe_level
 from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.derived import People
 from isocost.measures.feasibility import MIN_LABEL, large_groups
@@ -28,11 +28,10 @@ from isocost.measures.intervals import (
 from isocost.measures.table import MEASURES, cost_row
 from isocost.question import DEFAULT, LEAST_REMAKES, Question, asks
 from isocost.repairs.base import titles_of
-from isocost.repairs.composition import edges_of, question_of
 from isocost.repairs.table import remade
 from isocost.result import Result
-from isocost.rules import Rule, check_rule
-from isocost.tables import columns_from, frame_of
+from isocost.rules import Rule
+from isocost.tables import columns_from
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED
@@ -51,24 +50,8 @@ class GroupPlan:
     calibration: float
 
 
-class _ByGroup(Result):
-    """A result with a row of numbers for each group."""
-
-    groups: Mapping[Group, Any]
-    columns: Mapping[str, Any]
-
-    def _numbers(self) -> dict[str, Any]:
-        """The columns of numbers."""
-        raise NotImplementedError
-
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
-        table = beside_groups(list(self.groups), self._numbers(), self.columns.get("group"))
-        return frame_of(table, backend or self.backend)
-
-
 @dataclass(frozen=True, repr=False)
-class Plan(_ByGroup):
+class Plan(Result):
     """The number of people that each group takes.
 
     Attributes
@@ -77,12 +60,12 @@ class Plan(_ByGroup):
         What each group takes.
     cost, detect, limit, confidence, power
         As asked for.
-    columns, backend
-        Those of the tally.
+    tally : Tally
+        The first sample.
     """
 
     format = "isocost-plan"
-    unwritten = ("columns", "backend")
+    unwritten = ("tally",)
 
     groups: Mapping[Group, GroupPlan]
     cost: Cost
@@ -90,11 +73,12 @@ class Plan(_ByGroup):
     limit: float
     confidence: float
     power: float
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    backend: str | None = None
+    tally: Tally
 
-    def _numbers(self) -> dict[str, Any]:
-        return columns_from([asdict(one) for one in self.groups.values()])
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        numbers = columns_from([asdict(one) for one in self.groups.values()])
+        return self.tally.frame_by_group(list(self.groups), numbers, backend)
 
     def headline(self) -> str:
         """The purpose of the numbers, in a line."""
@@ -192,7 +176,7 @@ def plan(
         rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
         least = max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0)
         result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
-    return Plan(result, cost, detect, limit, confidence, power, tally.columns, tally.backend)
+    return Plan(result, cost, detect, limit, confidence, power, tally)
 
 
 def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
@@ -212,13 +196,14 @@ TIMES = tuple(2.0**power for power in range(-2, 9))
 
 
 @dataclass(frozen=True, repr=False)
-class RepairPlan(_ByGroup):
+class RepairPlan(Result):
     """The number of people that a repair needs to hold on new ones.
 
     Attributes
     ----------
     groups : {group: float}
-        How many people of each group are needed; infinity if 256 times as many are not enough.
+        How many people of each group are needed; infinity if 256 times as many are not enough, or
+        if the rule can hardly ever be made.
         Groups that the rule was made without are not among them.
     now : {group: float}
         How many there are.
@@ -229,8 +214,8 @@ class RepairPlan(_ByGroup):
         equal, and at most.
     rule, within, confidence
         What it was made with.
-    columns, backend
-        Those of the tally.
+    tally : Tally
+        The first sample.
     """
 
     format = "isocost-repair-plan"
@@ -244,11 +229,13 @@ class RepairPlan(_ByGroup):
     rule: Rule
     within: float
     confidence: float
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    backend: str | None = None
+    tally: Tally
 
-    def _numbers(self) -> dict[str, Any]:
-        return {"rows": [*self.now.values()], "needed": [*map(float, self.groups.values())]}
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """A row for each group, in the library of the data; see :meth:`isocost.Audit.to_frame`."""
+        needed = [float(rows) for rows in self.groups.values()]
+        numbers = {"rows": list(self.now.values()), "needed": needed}
+        return self.tally.frame_by_group(list(self.groups), numbers, backend)
 
     def headline(self) -> str:
         """The purpose of the numbers, in a line."""
@@ -276,12 +263,7 @@ class RepairPlan(_ByGroup):
         return [dict(zip(("times", "expected", "limit"), one, strict=True)) for one in sizes]
 
 
-@asks(
-    "rule",
-    "within",
-    edges=lambda others: edges_of([check_rule(others["rule"])]),
-    defaults=lambda others: question_of(check_rule(others["rule"])),
-)
+@asks("rule", "within", **ABOUT_RULE)
 def plan_repair(
     tally: Tally,
     question: Question,
@@ -341,16 +323,22 @@ def plan_repair(
         sizes.append((size, float(true.mean()), limit))
         if limit <= within:
             break
-    times, expected, limits = np.array(sizes).T
-    enough = _crossing(times, limits, within)
-    now = dict(zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True))
+    times, expected, limits = np.array(sizes).reshape(-1, 3).T
+    enough = math.inf
+    if len(limits) and limits[-1] <= within:
+        enough = float(times[-1])
+        if len(limits) > 1:
+            # The limit comes down to the tolerance on a line through logarithms.
+            x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
+            share = (y[0] - math.log(within)) / (y[0] - y[1])
+            enough = float(2.0 ** (x[0] + share * (x[1] - x[0])))
+    rows = zip(made_from.groups, made_from.totals.n.sum(axis=1).tolist(), strict=True)
+    now = {group: n for group, n in rows if group in rule.fitted}
     needed = {
         group: math.ceil(n * enough) if math.isfinite(enough) else math.inf
         for group, n in now.items()
     }
-    return RepairPlan(
-        needed, now, times, expected, limits, rule, within, confidence, tally.columns, tally.backend
-    )
+    return RepairPlan(needed, now, times, expected, limits, rule, within, confidence, tally)
 
 
 def check_within(within: Any, name: str = "within") -> float:
@@ -361,14 +349,3 @@ def check_within(within: Any, name: str = "within") -> float:
         must = "must be greater than 0: new people differ by chance, however many there are"
         raise UsageError(Problem(name, must, f"{within!r}", step))
     return checked
-
-
-def _crossing(times: Floats, limits: Floats, within: float) -> float:
-    """The size at which the limit comes down to the tolerance, on a line through logarithms."""
-    if limits[-1] > within:
-        return math.inf
-    if len(limits) == 1:
-        return float(times[-1])
-    x, y = np.log2(times[-2:]), np.log(np.maximum(limits[-2:], 1e-300))
-    share = (y[0] - math.log(within)) / (y[0] - y[1])
-    return float(2.0 ** (x[0] + share * (x[1] - x[0])))

@@ -44,7 +44,7 @@ from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
 from isocost.repairs.base import SAME, share_changed, summary_of, titles_of
 from isocost.repairs.composition import edges_of, question_of
-from isocost.repairs.table import remade
+from isocost.repairs.table import RECALIBRATE, remade
 from isocost.result import Record, Result
 from isocost.rules import Rule, check_rule
 from isocost.tables import number_text
@@ -201,6 +201,9 @@ class Yardstick:
         """The yardstick of a rule that was made from this tally."""
         some = tuple(group for group in tally.groups if group in rule.fitted) or tally.groups
         groups = compared_groups(tally.select(some), question.min_group)
+        if rule.method.startswith(RECALIBRATE):
+            # Its map is fitted on all groups, also on those that the repair leaves out.
+            some = tuple(group for group in tally.groups if group in rule.groups)
         own = question.but(**question_of(rule))
         equal = tuple(rule.promise.equal)
         return cls(groups, some, question.among(groups), equal, own.among(groups))
@@ -354,33 +357,38 @@ class Unseen(Result):
         """A row for each number: unrepaired, fitted, expected and limit."""
         return [{"number": name, **vars(getattr(self, name))} for name in (*NUMBERS, GOAL)]
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the printed table."""
-        rows = []
-        for name, title in NUMBERS.items():
+    def texts(self) -> dict[str, list[str]]:
+        """The text of each number: unrepaired, fitted, expected and limit."""
+        texts = {}
+        for name in NUMBERS:
             if name == "handed_over" and not self.rule.defers:
                 continue
             one: Outlook = getattr(self, name)
-            least = "at least " if name == "accuracy" else ""
             style = ".2%" if name in ("changed", "handed_over") else ".4f"
-            before, *after = (
-                number_text(value, style)
-                for value in (one.unrepaired, one.fitted, one.expected, one.limit)
-            )
+            numbers = (one.unrepaired, one.fitted, one.expected, one.limit)
+            texts[name] = [number_text(value, style) for value in numbers]
             if name == "calibration_gap" and self.kept_apart is None and one.unrepaired < SAME:
                 # The population is calibrated by assumption: that is no finding.
-                before = "-"
-            rows.append([title, before, *after[:2], least + after[2]])
+                texts[name][0] = "-"
+        return texts
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the printed table."""
+        rows = []
+        for name, (*others, limit) in self.texts().items():
+            least = "at least " if name == "accuracy" else ""
+            rows.append([NUMBERS[name], *others, least + limit])
         return ["", "no repair", "fitted", "expected", "at most"], rows
 
 
-@asks(
-    "rule",
-    "remakes",
-    edges=lambda others: edges_of([check_rule(others["rule"])]),
-    defaults=lambda others: question_of(check_rule(others["rule"])),
-    also=("holdout",),
-)
+ABOUT_RULE: Any = {
+    "edges": lambda others: edges_of([check_rule(others["rule"])]),
+    "defaults": lambda others: question_of(check_rule(others["rule"])),
+}
+"""Edges that a tally needs for a rule, and the question that the rule answers; see ``asks``."""
+
+
+@asks("rule", "remakes", **ABOUT_RULE, also=("holdout",))
 def unseen(
     tally: Tally,
     question: Question,

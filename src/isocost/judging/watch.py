@@ -18,9 +18,8 @@ drift after a long quiet time is still found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from operator import itemgetter
 from typing import Any, Unpack
@@ -703,9 +702,12 @@ in some period; 0.06 is allowed). Shown in period 2.
         (alarm for claim, track in limited for alarm in _alarms(claim, track, names)),
         key=itemgetter(0),
     )
-    measured_at = partial(_differences, groups=groups, threshold=threshold, measures=shown)
+    reported = _reported(names, periods, tracks, alarms)
     return Watch(
-        periods=tuple(_reported(names, periods, tracks, alarms, measured_at)),
+        periods=tuple(
+            replace(one, measures=_differences(tally, groups, threshold, shown))
+            for one, tally in zip(reported, periods, strict=True)
+        ),
         alarms=tuple(alarm for _, alarm in alarms),
         notes=(
             *read,
@@ -895,7 +897,6 @@ def _reported(
     tallies: list[Tally],
     tracks: list[tuple[Claim, Evidence]],
     alarms: Sequence[tuple[int, Alarm]],
-    measured: Callable[[Tally], Mapping[str, float]],
 ) -> Iterator[Period]:
     pairs = [(c, e) for c, e in tracks if len(c.groups) > 1]
     means = [e for c, e in tracks if c.kind == "calibration" and c.band is None]
@@ -912,7 +913,6 @@ def _reported(
             interval=(-high, -low) if widest.running[now] < 0 else (low, high),
             calibration=_largest(e.estimate[now] for e in means),
             broken=tuple(dict.fromkeys(alarm.claim.kind for when, alarm in alarms if when <= now)),
-            measures=measured(tally),
             handed_over=tally.share_handed_over,
         )
 

@@ -185,13 +185,15 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
     inside = np.array([name in measure.over for name in KINDS])[people.kind]
     if not inside.any():
         return UNDEFINED
-    columns = (people.kind, people.n, people.w, people.w2, people.score, people.wh2)
-    kind, n, w, w2, h, square = (column[inside] for column in columns)
-    square = square / w
+    columns = (people.kind, people.n, people.w, people.w2)
+    kind, n, w, w2 = (column[inside] for column in columns)
     a, b, c = measure.coefficients[kind].T
-    x = a + b * h + c * square
-    spread = np.maximum(square - h**2, 0.0)
-    within = np.where(spread > 1e-14, (b + 2.0 * c * h) ** 2 * spread, 0.0)
+    x, within = a, np.zeros(1)
+    if b.any() or c.any():
+        h, square = people.score[inside], people.wh2[inside] / w
+        x = a + b * h + c * square
+        spread = np.maximum(square - h**2, 0.0)
+        within = np.where(spread > 1e-14, (b + 2.0 * c * h) ** 2 * spread, 0.0)
     total, rows = float(w.sum()), float(n.sum())
     effective = total**2 / float(w2.sum())
     if value is None:
@@ -203,7 +205,7 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
     if variance > 0:
         # The weight of a row as the cell's weight meets it; a row that is everything has no peer.
         leverage = np.minimum(w2 / w, 0.9)
-        inflation = math.sqrt(float((terms / (1.0 - leverage) ** 2).sum() / terms.sum()))
+        inflation = math.sqrt(float((terms / (1.0 - leverage) ** 2).sum()) / variance)
         # Rows of a cell are taken to weigh the same here.
         cubes = w2 * np.sqrt(w2 / n) * (off**3 + 3.0 * off * within)
         skew = float(cubes.sum()) / variance / math.sqrt(variance)
@@ -332,6 +334,11 @@ class Estimates:
             return np.array([self.number(measure, group).value for group in groups])
 
         return self.people.once(("column", measure.name), compute)
+
+    def value(self, name: str, group: int) -> float:
+        """A measure of the table, or the cost, of a group."""
+        values = self.costs[name] if name == "cost" else self.column(MEASURES[name])
+        return float(values[group])
 
     @cached_property
     def measures(self) -> Mapping[str, Measure]:
@@ -857,24 +864,27 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
 
 
 def disparity_intervals(
-    tally: Tally, question: Question, names: Collection[str], groups: Sequence[Group]
+    estimates: Estimates, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
     """The intervals of some disparities of an audit, plain measures or "cost", and no others.
 
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> some = disparity_intervals(compas(), Question("fpr"), ["fpr"], compas().groups)
+    >>> estimates = Estimates(compas(), Question("fpr"))
+    >>> some = disparity_intervals(estimates, ["fpr"], compas().groups)
     >>> some["fpr"] == intervals(compas(), "fpr").disparities["fpr"]
     True
     """
-    estimates, indices = Estimates(tally, question), list(map(tally.index_of, groups))
     disparities = {}
     for name in names:
-        if name == "cost":
-            ends = [(estimates.costs[name][i], *estimates.cost_interval(i)) for i in indices]
-        else:
-            row = MEASURES[name]
-            ends = [(estimates.column(row)[i], *estimates.interval(row, i)) for i in indices]
-        disparities[name] = range_interval(np.array(ends), question.level, MEASURES.get(name))
+        ends = []
+        for index in map(estimates.tally.index_of, groups):
+            if name == "cost":
+                span = estimates.cost_interval(index)
+            else:
+                span = estimates.interval(MEASURES[name], index)
+            ends.append((estimates.value(name, index), *span))
+        level = estimates.question.level
+        disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
     return disparities

@@ -159,7 +159,7 @@ class Measure:
         whole = {kind for label in labels for kind in (NEGATIVES, POSITIVES)[label]}
         return labels if whole == set(self.over) else None
 
-    @property
+    @cached_property
     def counts_decisions(self) -> bool:
         """True if it depends on scores only through the side of the threshold."""
         return self.is_plain and not self.coefficients[:, 1:].any()

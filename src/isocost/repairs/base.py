@@ -18,10 +18,10 @@ import numpy as np
 from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
-from isocost.measures.calibration import gap_equal_width, levels_of
+from isocost.measures.calibration import gap_equal_width
 from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups
-from isocost.measures.intervals import disparity_intervals, gap_floors
-from isocost.measures.rates import base_rate, disparity, group_costs, lacking
+from isocost.measures.intervals import Estimates, disparity_intervals, gap_floors
+from isocost.measures.rates import base_rate, disparity, lacking
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.tables import round_up
@@ -55,16 +55,13 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
     question = question.among(tally.groups)
     if promise.threshold is not None:
         question = question.but(threshold=promise.threshold)
-    indices = [tally.index_of(group) for group in groups]
-    differences = {}
-    for name in promise.equal:
-        if name == "cost":
-            column = group_costs(tally.totals, tally.groups, question.cost)
-        else:
-            column = MEASURES[name].of(tally.kinds(question.threshold))
-        differences[name] = disparity(groups, column[indices]).difference
+    indices, estimates = list(map(tally.index_of, groups)), Estimates(tally, question)
+    differences = {
+        name: disparity(groups, np.array([estimates.value(name, i) for i in indices])).difference
+        for name in promise.equal
+    }
     # No gap is above the one measured, so only a large one has to be looked at closely.
-    levels = (levels_of(tally, index) for index in indices if promise.calibrated)
+    levels = (estimates.levels(index) for index in indices if promise.calibrated)
     large = [one for one in levels if gap_equal_width(one) > CALIBRATED]
     examined = len(examined_groups(tally, question.min_group))
     findings = replace(
@@ -75,7 +72,7 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
     )
     if (reason := judge(findings).reason) != "unestablished":
         return reason
-    spans = disparity_intervals(tally, question, differences, groups)
+    spans = disparity_intervals(estimates, differences, groups)
     low = max(span[0] for span in spans.values())
     return judge(replace(findings, difference_low=low)).reason
 
@@ -145,7 +142,7 @@ def closest_steps(rule: Rule, tally: Tally, remains: str = "") -> list[str]:
             does.append(f"every one of {whose} changes")
         elif share > SAME:
             does.append(f"{own.n * share:,.0f} of {whose} change")
-    if not does or rule.promise is None:
+    if not does:
         return []
     if len(does) > FEW:
         does = [f"{tally.n * share_changed(tally, rule):,.0f} of {tally.n:,.0f} scores change"]

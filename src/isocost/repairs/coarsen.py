@@ -278,10 +278,6 @@ class _Candidate:
         """The cost when each pool has one score."""
         return self.factor * (self.base_rate - self.bins.information(edges) / self.weight)
 
-    def information_at(self, cost: float) -> float:
-        """The information of pools that have this cost."""
-        return self.weight * (self.base_rate - cost / self.factor)
-
     def added(self, w: Floats, y: Floats, value: Floats) -> Floats:
         """The part of the cost, up to the constant b, of people who get these values."""
         fp = self.a * (w - y) / (1.0 - self.base_rate)
@@ -334,8 +330,9 @@ def _repaired(
 
     If no pools that randomize a single bin have this cost, the next lower cost that some have.
     """
-    bins, target = candidate.bins, candidate.information_at(goal)
-    about, ways = "", []
+    bins, about, ways = candidate.bins, "", []
+    # The information of pools that have this cost.
+    target = candidate.weight * (candidate.base_rate - goal / candidate.factor)
     if candidate.cost_of(candidate.bins.finest) > goal + candidate.factor * EXACT:
         pieces, about = _uncalibrated(candidate, goal, tally)
         ways = [_rows(candidate, pieces, tally, bins.thresholds)]

@@ -216,13 +216,8 @@ class Deferral(Achievability):
 
     Attributes
     ----------
-    request : Request
-        What was requested; its ``share`` is None for the least.
-    feasible : bool
-        Whether the share asked for is enough.
-    excess, smallest_tolerance : float
-        If no share is enough, the least amount by which the tolerance must be raised for one to be,
-        and the tolerance with it.
+    request, feasible, excess, smallest_tolerance
+        As in :class:`isocost.repairs.lp.Achievability`; the excess is 0 if some share is enough.
     smallest_share : float
         The least share of each group that is enough; NaN if none below 99 % is, or if it was not
         computed.
@@ -231,15 +226,11 @@ class Deferral(Achievability):
         Infinite if no share is enough.
     """
 
-    written = ("feasible", "share", "threshold", "smallest_share", "bound", "smallest_tolerance")
+    written = ("feasible", "*_asked", "smallest_share", "bound", "smallest_tolerance")
+    asked = ("share", "threshold")
 
     smallest_share: float = math.nan
     bound: float = math.nan
-
-    @property
-    def share(self) -> float | None:
-        """The share asked for; None for the least."""
-        return self.request.share
 
     def __str__(self) -> str:
         if math.isnan(self.smallest_share):
@@ -257,7 +248,7 @@ class Deferral(Achievability):
         rule = f"must be at least {round_up(self.smallest_share)} for {GOAL}"
         step = f"hand over more, or use {setting('share', LEAST)}"
         step += f"; or ask for less with {setting('tolerance')}"
-        return Problem("share", rule, f"{self.share:g}; {said}", step)
+        return Problem("share", rule, f"{self.request.share:g}; {said}", step)
 
 
 def solution_of(tally: Tally, request: Request) -> tuple[DeferralProgram, Solved | None, Deferral]:
@@ -375,11 +366,15 @@ class DeferralProgram:
         found = minimize(costs, equal, below, (lower, upper))
         if found is None:
             return None
-        x = found.x
-        prices = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals
-        bound = dual_bound(costs, below, equal, (lower, upper), prices)
-        weights = [x[s : s + len(self.outputs)] for s in at["s"]]
-        return Solved(weights, 1.0 / float(x[at["u"]]), float(costs @ x), bound)
+        # Weak duality: for prices z <= 0 of the inequalities and y of the equations, and reduced
+        # costs r, costs @ x = r @ x + z @ A x + y @ B x >= the least r @ x + z @ a + y @ b.  It
+        # holds for any prices, so the solver need not be trusted.
+        z, y = np.minimum(found.ineqlin.marginals, 0.0), found.eqlin.marginals
+        reduced = costs - below[0].T @ z - equal[0].T @ y
+        least_reduced = reduced @ np.where(reduced > 0.0, lower, upper)
+        bound = float(below[1] @ z + equal[1] @ y + least_reduced)
+        weights = [found.x[s : s + len(self.outputs)] for s in at["s"]]
+        return Solved(weights, 1.0 / float(found.x[at["u"]]), float(costs @ found.x), bound)
 
     def fewest(self) -> Solved | None:
         """The solution with the least u, that is, with the fewest people handed over."""
@@ -395,25 +390,6 @@ class DeferralProgram:
             costs[s : s + len(q)] -= one.share * kept
         u = max(1.0 / decided, 1.0)
         return self._solve(costs, u, u)
-
-
-def dual_bound(
-    costs: Floats,
-    below: System,
-    equal: System,
-    bounds: tuple[Floats, Floats],
-    prices: tuple[Floats, Floats],
-) -> float:
-    """A lower bound on costs @ x over all feasible x (weak duality).
-
-    For prices z <= 0 of the inequalities and y of the equations, and reduced costs
-    r = costs - A'z - B'y, costs @ x = r @ x + z @ A x + y @ B x >= z @ a + y @ b + the least r @ x
-    within the bounds of x.  It holds for any prices, so the solver need not be trusted.
-    """
-    z, y = prices
-    reduced = costs - below[0].T @ z - equal[0].T @ y
-    at_best = np.where(reduced > 0.0, bounds[0], bounds[1])
-    return float(below[1] @ z + equal[1] @ y + reduced @ at_best)
 
 
 def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: float) -> Floats:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -201,14 +201,14 @@ class Achievability(Record):
         tolerance is enough.
     """
 
+    asked: ClassVar[tuple[str, ...]] = ()
+
     request: Request
     feasible: bool = True
     excess: float = 0.0
 
-    @property
-    def threshold(self) -> float:
-        """The threshold of the request."""
-        return self.request.threshold
+    def _asked(self) -> dict[str, Any]:
+        return {name: getattr(self.request, name) for name in self.asked}
 
     @property
     def smallest_tolerance(self) -> float:

@@ -279,9 +279,12 @@ class CalibrationMap(Record, ABC):
                 array.flags.writeable = False
                 object.__setattr__(self, field.name, array)
 
-    @abstractmethod
     def __call__(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score."""
+        return np.asarray(self._read(np.asarray(scores, dtype=np.float64)))
+
+    @abstractmethod
+    def _read(self, scores: Floats) -> Floats: ...
 
     def steps(self, scores: npt.ArrayLike) -> Floats:
         """The probability of each score, without lines between the steps of a map."""
@@ -296,12 +299,10 @@ class SigmoidMap(CalibrationMap):
     slope: float
     intercept: float
 
-    def __call__(self, scores: npt.ArrayLike) -> Floats:
-        """The probability of each score."""
+    def _read(self, scores: Floats) -> Any:
         from scipy.special import expit
 
-        raw = self.slope * np.asarray(scores, dtype=np.float64) + self.intercept
-        return np.asarray(expit(raw))
+        return expit(self.slope * scores + self.intercept)
 
 
 @dataclass(frozen=True)
@@ -317,12 +318,11 @@ class BetaMap(CalibrationMap):
     b: float
     c: float
 
-    def __call__(self, scores: npt.ArrayLike) -> Floats:
-        """The probability of each score."""
+    def _read(self, scores: Floats) -> Any:
         from scipy.special import expit
 
-        left, right = _logarithms(np.asarray(scores, dtype=np.float64)).T
-        return np.asarray(expit(self.a * left + self.b * right + self.c))
+        left, right = _logarithms(scores).T
+        return expit(self.a * left + self.b * right + self.c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,10 +333,8 @@ class IsotonicMap(CalibrationMap):
     positions: Floats
     values: Floats
 
-    def __call__(self, scores: npt.ArrayLike) -> Floats:
-        """The probability of each score."""
-        values = np.interp(np.asarray(scores, dtype=np.float64), self.positions, self.values)
-        return np.clip(values, 0.0, 1.0)
+    def _read(self, scores: Floats) -> Floats:
+        return np.clip(np.interp(scores, self.positions, self.values), 0.0, 1.0)
 
     def steps(self, scores: npt.ArrayLike) -> Floats:
         """The map without the lines between its steps: a score gets the value of the nearest."""
@@ -356,10 +354,8 @@ class HistogramMap(CalibrationMap):
     edges: Floats
     values: Floats
 
-    def __call__(self, scores: npt.ArrayLike) -> Floats:
-        """The probability of each score."""
-        bin_ = np.searchsorted(self.edges, np.asarray(scores, dtype=np.float64), side="right")
-        return np.asarray(self.values[bin_])
+    def _read(self, scores: Floats) -> Floats:
+        return np.asarray(self.values[np.searchsorted(self.edges, scores, side="right")])
 
 
 def fit_map(

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -128,10 +128,8 @@ def reconcile(
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
     selected now, it counts as infeasible; likewise with base rates above the threshold.
 
-    An output is the level's own share of positives, the threshold, or 1/1024 less.  With hard
-    rates alone no others would keep more information, apart from that 1/1024.  Generalized
-    rates and costs may need coarser outputs: there the base rate and 32 evenly spaced values
-    serve all levels of a group, and the smallest tolerance is that of these.
+    :func:`isocost.repairs.lp.make_choices` says which outputs a level may get.  For hard rates no
+    others are needed; for generalized rates and costs the smallest tolerance is that of these.
 
     References
     ----------
@@ -428,9 +426,8 @@ def reconcilable(
 
     Notes
     -----
-    Equal rates of calibrated scores that select nobody, or everybody, exist nearly always, and
-    count as infeasible.  The least tolerance then lets every group select (or leave out) half as
-    many people as before.
+    Where rates can be equal only if nobody, or everybody, is selected, the least tolerance lets
+    every group select (or leave out) half as many people as before.
 
     Examples
     --------
@@ -522,15 +519,10 @@ class Reconcilability(Achievability):
 
     Attributes
     ----------
-    feasible : bool
-        Whether the requested tolerances can be met other than by selecting nobody or everybody.
-    smallest_tolerance : float
-        A tolerance that is enough for all the rates: the largest one requested plus ``excess``.
-        If one number was requested, no smaller one will do.  With a ``corner`` it is the
-        ``selecting_tolerance``: a smaller one selects fewer people, the fewer the smaller it is.
-        NaN if no tolerance is enough, because of a floor or ``no_worse``.
-    request, excess
-        As in :class:`isocost.repairs.lp.Achievability`.
+    request, feasible, excess, smallest_tolerance
+        As in :class:`isocost.repairs.lp.Achievability`; selecting nobody or everybody does not
+        count.  With a ``corner`` the tolerance is the ``selecting_tolerance``: a smaller one
+        selects fewer people, the fewer the smaller it is.
     corner : Corner or None
         Set if the requested tolerances can be met only by selecting nobody, or everybody.
     slack : float
@@ -542,6 +534,7 @@ class Reconcilability(Achievability):
         "feasible", "smallest_tolerance", "excess", "*_asked", "_selected", "selecting_tolerance",
         "_clash", "slack", "largest_floor",
     )  # fmt: skip
+    asked = ("tolerances", "equal", "threshold", "floor", "no_worse", "monotone")
 
     corner: Corner | None = None
     slack: float = 0.0
@@ -557,10 +550,6 @@ class Reconcilability(Achievability):
     def selecting_tolerance(self) -> float | None:
         """The tolerance with which some are selected, but not all; None without a corner."""
         return None if self.corner is None else self.corner.tolerance
-
-    def _asked(self) -> dict[str, Any]:
-        names = ("tolerances", "equal", "threshold", "floor", "no_worse", "monotone")
-        return {name: getattr(self.request, name) for name in names}
 
     def _selected(self) -> str | None:
         return None if self.corner is None else self.corner.selected
@@ -579,7 +568,7 @@ class Reconcilability(Achievability):
         said += ["no rate worse than now"] * self.request.no_worse
         said += ["no lower output for a higher score"] * self.request.monotone
         conditions = f" with {' and '.join(said)}" if said else ""
-        return f"equal {' and '.join(self.request.equal)} at {self.threshold:g}{conditions}"
+        return f"equal {' and '.join(self.request.equal)} at {self.request.threshold:g}{conditions}"
 
     def remedies(self) -> Iterator[tuple[str, str]]:
         """Arguments that would be possible instead, each with "or more" or "or less"."""
@@ -603,7 +592,7 @@ class Reconcilability(Achievability):
     def problem(self, closest: list[str]) -> Problem:
         """The error for a request that cannot be met, with the steps that come closest to it."""
         name = f"equal {' and '.join(self.request.equal)} with calibration"
-        rule = f"must be possible at the threshold {self.threshold:g}"
+        rule = f"must be possible at the threshold {self.request.threshold:g}"
         steps = [f"accept {remedy} {end}" for remedy, end in self.remedies()]
         if self.request.no_worse:
             steps.append(f"leave out {setting('no_worse', True)}")
@@ -712,8 +701,7 @@ def not_reached(assessment: Assessment) -> str:
     return _lowered(assessment) + more
 
 
-# Equal rates that nobody wants.  With every base rate below the threshold, a score just below it
-# for everybody is calibrated and has FPR 0 and FNR 1 in every group: always feasible, and useless.
+# Corners: equal rates that nobody wants
 
 
 def corner_of(choices: Choices, shares: Floats) -> Selected | None:
