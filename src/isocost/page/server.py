@@ -391,19 +391,12 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """The open file as the page shows it."""
-        file = self.file
-        shown = None
-        if file is not None:
-            looked = file.preview
-            columns = [{**asdict(c), "scales": c.scales} for c in looked.columns]
-            shown = {
-                "id": file.id,
-                "name": file.name,
-                "columns": columns,
-                "guess": looked.guess,
-                "positive": looked.positive,
-                "reading": looked.reading,
-            }
+        if self.file is None:
+            return {"max_size": self.max_size, "file": None}
+        looked = self.file.preview
+        columns = [{**asdict(c), "scales": c.scales} for c in looked.columns]
+        shown = {n: getattr(looked, n) for n in ("guess", "positive", "reading")}
+        shown |= {"id": self.file.id, "name": self.file.name, "columns": columns}
         return {"max_size": self.max_size, "file": shown}
 
 
@@ -1020,18 +1013,12 @@ def _tables(comparison: TwoAudits, decimals: int) -> list[Mapping[str, Any]]:
         if hides and comparison.min_count:
             continue
         lines = comparison.changes(key)
-        rows = [
-            {
-                "name": line.name,
-                "cells": [
-                    _cell(line.before, line.spans[0], decimals),
-                    _cell(line.after, line.spans[1], decimals),
-                    _cell(line.change, line.interval, decimals, "+"),
-                ],
-                "is_established": line.is_established,
-            }
-            for line in lines
-        ]
+        rows = []
+        for line in lines:
+            before, after = line.spans
+            cells = [_cell(line.before, before, decimals), _cell(line.after, after, decimals)]
+            cells.append(_cell(line.change, line.interval, decimals, "+"))
+            rows.append({"name": line.name, "cells": cells, "is_established": line.is_established})
         count = sum(line.is_established for line in lines)
         label, hint = titles[key]
         tables.append({"label": label, "hint": hint, "rows": rows, "count": count, "key": key})
