@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost.cells import KEYS, SUMS
 from isocost.grid import Grid
 from isocost.page.payload import payload
 from isocost.page.view import compact
@@ -92,7 +93,7 @@ def extreme(draw):
     grid = Grid(bins, tuple(edges))
     groups = draw(st.lists(st.sampled_from(GROUPS), min_size=2, max_size=4, unique_by=json.dumps))
     weighted = draw(st.booleans())
-    scale = draw(st.sampled_from([1, 1e-20, 1e20, 1e-100, 1e100])) if weighted else 1
+    scale = draw(st.sampled_from([1, 1e-20, 1e20, 1e-70, 1e70])) if weighted else 1
     rows = []
     for group in range(len(groups)):
         for label in (0, 1):
@@ -101,12 +102,13 @@ def extreme(draw):
                 n = draw(st.sampled_from([1, 2, 3, 100, 10**6, 10**12]))
                 w = n * (scale * draw(st.sampled_from([1, 0.5, 1e-3, 1e3])) if weighted else 1.0)
                 w2 = w * w / n * draw(st.sampled_from([1, min(n, 2)])) if weighted else w
+                w4 = w2 * w2 / n if weighted else w
                 low, high = grid.cuts[place], grid.cuts[place + 1]
                 share = draw(st.sampled_from([0, 1, 0.5, 1e-15, 1 - 1e-16]))
                 wh = w * (low + share * (high - low)) * draw(st.sampled_from([1, 1, 1 + 1e-10]))
                 wh2 = draw(st.sampled_from([wh * wh / w, wh * wh / w if n == 1 else high * wh]))
-                rows.append([group, label, int(place), n, w, w2, wh, wh2])
-    names = ("group", "label", "bin", "n", "w", "w2", "wh", "wh2")
+                rows.append([group, label, int(place), n, w, w2, w4, wh, wh2])
+    names = (*KEYS, *SUMS)
     cells = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     content = {"format": "isocost-tally", "version": 1, "bins": bins, "edges": edges}
     return json.dumps({**content, "columns": {}, "groups": groups, "cells": cells})

@@ -130,12 +130,12 @@ def many(content, rows):
         cells[name] = [rows * value for value in cells[name]]
 
 
-def weights(content, squared, weight):
-    """Let both rows have a weight, and its square another."""
+def weights(content, squared, weight, fourth=1.0):
+    """Let both rows have a weight, and its powers other ones."""
     cells = content["cells"]
     for name in ("wh", "wh2"):
         cells[name] = [weight * value for value in cells[name]]
-    cells.update(w=[weight] * 2, w2=[squared] * 2)
+    cells.update(w=[weight] * 2, w2=[squared] * 2, w4=[fourth] * 2)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +177,12 @@ def weights(content, squared, weight):
         (cells(bin=[0.5, 1]), "a value of bin that is not a whole number"),
         (lambda c: many(c, 1.5), "numbers of rows n that do not add up to a whole number"),
         (lambda c: twice(c), "group 0, label 0 and bin 103 in more than one cell"),
-        (lambda c: weights(c, 5, 2), "cells whose squared weights do not fit their weights"),
+        (lambda c: weights(c, 5, 2, 25), "cells whose powers of weights do not fit their weights"),
         (lambda c: weights(c, 0.5, 1), "a cell whose squared weights do not fit its weights"),
-        (lambda c: weights(c, 1e-200, 1e-200), "weights do not lie between 1e-130 and 1e+130"),
-        (lambda c: weights(c, 1e200, 1e200), "weights do not lie between 1e-130 and 1e+130"),
+        (lambda c: weights(c, 4, 2, 15), "a cell whose fourth powers of weights do not fit"),
+        (lambda c: weights(c, 4, 2, 17), "cells whose powers of weights do not fit their weights"),
+        (lambda c: weights(c, 1e-200, 1e-200), "weights do not lie between 1e-75 and 1e+90"),
+        (lambda c: weights(c, 1e200, 1e200), "weights do not lie between 1e-75 and 1e+90"),
         (lambda c: many(c, 2**53), "1.80144e+16 rows, more than can be counted"),
         (cells(wh2=[0.0109, 0.81]), "squared scores do not fit"),
     ],

@@ -171,5 +171,5 @@ TOLD = (
     "2 null or NaN, 1 infinite, 2 outside [0, 1], of 7 rows",
     "1 null or NaN, 1 other than 0 and 1, of 7 rows",
     "1 null, of 7 rows",
-    "2 null or NaN, 1 zero, 1 negative, 1 below 1e-100 or above 1e100",
+    "2 null or NaN, 1 zero, 1 negative, 1 below 1e-70 or above 1e70",
 )

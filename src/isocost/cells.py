@@ -13,7 +13,7 @@ from isocost.typing import Bools, Floats, Ints
 KEYS = ("group", "label", "bin")
 """The key of a cell."""
 
-POWERS = {"n": (0, 0), "w": (1, 0), "w2": (2, 0), "wh": (1, 1), "wh2": (1, 2)}
+POWERS = {"n": (0, 0), "w": (1, 0), "w2": (2, 0), "w4": (4, 0), "wh": (1, 1), "wh2": (1, 2)}
 """The sums of a cell: the powers of weight w and score h that are added up over its rows.
 
 A new sum is an entry here and a field of :class:`Summed`.
@@ -46,6 +46,7 @@ class Summed:
     n: Floats
     w: Floats
     w2: Floats
+    w4: Floats
     wh: Floats
     wh2: Floats
 

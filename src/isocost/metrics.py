@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import KINDS, Sums, add_up
+from isocost.cells import KINDS, POWERS, Sums, add_up
 from isocost.checks import check_threshold, check_word
 from isocost.errors import DataError, Problem, UncertainWarning
 from isocost.measures.calibration import GAP_METHODS, Levels
@@ -46,7 +46,7 @@ def _function_of(measure: Measure) -> Callable[..., float]:
         y, h, w = _checked(y_true, y_score, sample_weight)
         if measure.is_plain:
             kind = (2 * y + (h >= check_threshold(threshold))).astype(np.intp)
-            columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+            columns = (w**p * h**q for p, q in POWERS.values())
             value = float(measure.of(Sums(*(add_up(kind, x, len(KINDS)) for x in columns))))
         else:
             people = GroupedPeople.of_rows(y, h, w, check_threshold(threshold))

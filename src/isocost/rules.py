@@ -345,7 +345,7 @@ def moved(cells: Cells, row: Row, grid: Grid) -> Cells:
         return _along(cells, row, grid)
     wh, wh2 = cells.w - cells.wh, cells.w - 2.0 * cells.wh + cells.wh2
     bins = moved_bins(cells, row, grid)
-    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+    return replace(cells, bin=bins, wh=wh, wh2=wh2)
 
 
 def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
@@ -382,7 +382,7 @@ def _along(cells: Cells, row: Row, grid: Grid) -> Cells:
 def _placed(cells: Cells, bins: Ints, mean: Floats, variance: Floats | float = 0.0) -> Cells:
     """The cells in other bins, with scores of another mean and variance."""
     wh, wh2 = cells.w * mean, cells.w * (mean**2 + variance)
-    return Cells(cells.group, cells.label, bins, cells.n, cells.w, cells.w2, wh, wh2)
+    return replace(cells, bin=bins, wh=wh, wh2=wh2)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ FORMAT, VERSION = "isocost-tally", 1
 MOST_ROWS = 2.0**53
 """Beyond this a count is not exact."""
 
-WEIGHTS = (1e-130, 1e130)
-"""The least and greatest total weight of a cell, so that squares are finite."""
+WEIGHTS = (1e-75, 1e90)
+"""The least and greatest total weight of a cell; fourth powers of its rows' weights are finite."""
 
 ROUNDING = 1e-9
 """The relative error of sums, which depend on the order of adding."""
@@ -158,6 +158,9 @@ def _check_sums(cells: Cells, grid: Grid) -> None:
             (w < WEIGHTS[0]) | (w > WEIGHTS[1])
         ),
         "a cell whose squared weights do not fit its weights": ~(w2 * n >= w**2 * (1.0 - ROUNDING)),
+        "a cell whose fourth powers of weights do not fit their squares": ~(
+            np.sqrt(cells.w4) * np.sqrt(n) >= w2 * (1.0 - ROUNDING)
+        ),
         "a cell whose mean score lies outside its bin": (
             (wh < low * w - slack) | (wh > high * w + slack)
         ),
@@ -185,8 +188,9 @@ def _check_totals(cells: Cells, groups: Sequence[Group], handed: Handed) -> None
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
     whole = totals.w[cells.group, cells.label]
-    if (cells.w2 > cells.w * whole * (1.0 + ROUNDING)).any():
-        raise _corrupt("cells whose squared weights do not fit their weights")
+    beyond = cells.w2 > cells.w * whole * (1.0 + ROUNDING)
+    if (beyond | (cells.w4 > cells.w2 * whole**2 * (1.0 + ROUNDING))).any():
+        raise _corrupt("cells whose powers of weights do not fit their weights")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,7 +217,7 @@ class Tally(Saved):
 
     Notes
     -----
-    A cell keeps n, sum w, sum w^2, sum w h and sum w h^2.  Rates, costs and mixing
+    A cell keeps n, sum w, sum w^2, sum w^4, sum w h and sum w h^2.  Rates, costs and mixing
     rates need only these sums, so they are exact whatever the bins.
 
     Two tallies are equal when groups, bins and counts are the same and the sums agree
@@ -444,7 +448,7 @@ class Tally(Saved):
         return cls.from_dict(content)
 
     def to_frame(self, *, backend: str | None = None) -> Any:
-        """The cells as a frame: group, label, the bin with its edges, and the five sums.
+        """The cells as a frame: group, label, the bin with its edges, and the sums.
 
         Parameters
         ----------
@@ -456,7 +460,7 @@ class Tally(Saved):
         >>> from isocost.examples import compas
         >>> cells = compas().to_frame(backend="dict")
         >>> list(cells)
-        ['group', 'label', 'bin', 'low', 'high', 'n', 'w', 'w2', 'wh', 'wh2']
+        ['group', 'label', 'bin', 'low', 'high', 'n', 'w', 'w2', 'w4', 'wh', 'wh2']
         >>> float(cells["n"].sum()), float(cells["low"][0])
         (6150.0, 0.2158203125)
         """

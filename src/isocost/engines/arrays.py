@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import SUMS, Cells, add_up
+from isocost.cells import OF_WEIGHTS, SUMS, Cells, add_up
 from isocost.engines.columns import (
     USUAL_WEIGHTS,
     WRONG,
@@ -217,7 +217,7 @@ def _without(
 
 
 class _Totals:
-    """The five sums of every cell, added chunk by chunk."""
+    """The sums of every cell, added chunk by chunk."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -256,7 +256,7 @@ class _Totals:
 
     def _located(self, cell: Ints, sums: dict[str, Floats]) -> Cells:
         if not self.weighted:
-            sums = {**sums, "w": sums["n"], "w2": sums["n"]}
+            sums |= dict.fromkeys(OF_WEIGHTS, sums["n"])
         rest, bin_ = np.divmod(cell, self.grid.size)
         group, label = np.divmod(rest, 2)
         return Cells(group, label, bin_, **sums)
@@ -266,11 +266,12 @@ def _sums(cell: Ints, h: Floats, w: Floats | None, size: int) -> dict[str, Float
     n = np.bincount(cell, minlength=size).astype(np.float64)
     if w is None:
         return {"n": n, "wh": add_up(cell, h, size), "wh2": add_up(cell, h * h, size)}
-    product = w * h
+    square, product = w * w, w * h
     return {
         "n": n,
         "w": add_up(cell, w, size),
-        "w2": add_up(cell, w * w, size),
+        "w2": add_up(cell, square, size),
+        "w4": add_up(cell, square * square, size),
         "wh": add_up(cell, product, size),
         "wh2": add_up(cell, product * h, size),
     }

@@ -262,10 +262,10 @@ def positive_among(values: Sequence[str]) -> str | None:
 Array = npt.NDArray[Any]
 
 
-USUAL_WEIGHTS = (1e-100, 1e100)
-"""Beyond these the square of a weight is not a finite, positive number."""
+USUAL_WEIGHTS = (1e-70, 1e70)
+"""Beyond these the fourth power of a weight may not be a finite, positive number."""
 
-_EXTREME = "below 1e-100 or above 1e100"
+_EXTREME = "below 1e-70 or above 1e70"
 
 WRONG = {
     "score": {-1: "null or NaN", -2: "infinite", -3: "outside [0, 1]"},

@@ -482,7 +482,7 @@ def _placed(picked: Any, grid: Grid, scale: Scale = PROBABILITY) -> Any:
         # The usual case first: engines stop at the first condition that holds.
         usual = (w >= USUAL_WEIGHTS[0]) & (w <= USUAL_WEIGHTS[1])
         added["v"] = nw.when(usual).then(nw.lit(0.0)).otherwise(status(w, w == 0.0, w < 0.0))
-        sums = {"w": w, "w2": w * w, "wh": w * h, "wh2": w * h * h}
+        sums = {"w": w, "w2": w * w, "w4": w * w * w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
     return picked.with_columns(**added)
 

@@ -597,8 +597,9 @@ def _products(weighted: bool) -> dict[str, tuple[str, float]]:
     if not weighted:
         return {"wh": ("score", 0.0), "wh2": ("score * score", 1e-160)}
     w = "good_weight"
-    squares = {"w": (w, 0.0), "w2": (f"{w} * {w}", 0.0)}
-    return squares | {"wh": (f"{w} * score", 1e-200), "wh2": (f"{w} * score * score", 1e-100)}
+    weights = {"w": w, "w2": f"{w} * {w}", "w4": f"{w} * {w} * {w} * {w}"}
+    sums = {name: (power, 0.0) for name, power in weights.items()}
+    return sums | {"wh": (f"{w} * score", 1e-200), "wh2": (f"{w} * score * score", 1e-100)}
 
 
 def has_named_label(positive: Any) -> bool:

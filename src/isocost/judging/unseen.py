@@ -143,7 +143,8 @@ class _Part:
         used = rows > 0
         rows, weight = rows[used], self.weight[used]
         w, ones = rows * weight, np.ones(len(rows), dtype=np.intp)
-        sums = (rows, w, w * weight, w * self.score[used], w * self.square[used])
+        powers = (w, w * weight, w * weight**3)
+        sums = (rows, *powers, w * self.score[used], w * self.square[used])
         return (group * ones, label * ones, self.bin[used], *sums)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
-from isocost.cells import KINDS, SUMS, Cells, add_up
+from isocost.cells import KINDS, POWERS, SUMS, Cells, add_up
 from isocost.checks import check_numbers
 from isocost.groups import Group
 from isocost.tallies import DataOptions, Tally, TallyLike, as_tally
@@ -89,7 +89,7 @@ class People:
     """Rows, or cells of rows, of one group or of everybody.
 
     The level is the rank of the score, equal for tied rows; ``selected`` is true for scores at or
-    above the threshold; the others are numbers of rows, and sums of w, w^2, w h and w h^2.
+    above the threshold; the others are the sums of :data:`isocost.cells.POWERS`.
     """
 
     label: Ints
@@ -98,6 +98,7 @@ class People:
     n: Floats
     w: Floats
     w2: Floats
+    w4: Floats
     wh: Floats
     wh2: Floats
 
@@ -123,7 +124,7 @@ class People:
 
     @cached_property
     def sums(self) -> Floats:
-        """What :data:`isocost.cells.SUMS` names, by kind of people: an array (5, 4)."""
+        """What :data:`isocost.cells.SUMS` names, by kind of people: an array (sums, kinds)."""
         columns = (getattr(self, name) for name in SUMS)
         return np.array([add_up(self.kind, column, len(KINDS)) for column in columns])
 
@@ -206,7 +207,7 @@ class GroupedPeople:
     def of_rows(cls, y: Floats, h: Floats, w: Floats, threshold: float) -> GroupedPeople:
         """One group, a row at a time: nothing is lost to bins."""
         scores, level = np.unique(h, return_inverse=True)
-        columns = (np.ones(len(h)), w, w * w, w * h, w * h * h)
+        columns = (w**p * h**q for p, q in POWERS.values())
         people = People(y.astype(np.intp), level, h >= threshold, *columns)
         return cls(lambda _: people, len(scores), threshold, (0,))
 
@@ -262,7 +263,7 @@ def of_sums(
 ) -> Estimated:
     """A smooth formula of sums by kind; ``counts`` if it depends on decisions alone."""
     people = population.people(group)
-    sums = people.sums[[1, 3, 4]] / people.total
+    sums = people.sums[[SUMS.index(name) for name in ("w", "wh", "wh2")]] / people.total
     # A step in each of the twelve sums.
     steps = sums[..., None] + 1j * STEP * np.eye(sums.size).reshape(*sums.shape, -1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -424,7 +424,7 @@ class Estimates:
         # It is the base rate if people of the group are the positives.
         n, w, w2 = (own if alone else np.stack([own, rest], axis=1)).reshape(3, -1)
         label, none = np.array([1, 0])[: len(n)], np.zeros(len(n))
-        people = People(label, label, label > 1, n, w, w2, none, none)
+        people = People(label, label, label > 1, n, w, w2, none, none, none)
         value = 1.0 if alone else float(own[1] / (own[1] + rest[1]))
         share = mean_of(MEASURES["base_rate"], people, value)
         return interval_of(share, (0.0, 1.0), self.question.level)

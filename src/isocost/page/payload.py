@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from isocost import __version__
-from isocost.cells import KEYS, SUMS, Cells, add_up
+from isocost.cells import KEYS, OF_WEIGHTS, SUMS, Cells, add_up
 from isocost.checks import check_whole
 from isocost.errors import DataError, Problem
 from isocost.grid import TENTHS, Grid
@@ -239,7 +239,7 @@ def held_tally(held: Mapping[str, Any], groups: Sequence[Any]) -> Tally:
     """
     columns = held["cells"]
     # Without weights only rows are held.
-    weights = {"w": columns["n"], "w2": columns["n"]}
+    weights = dict.fromkeys(OF_WEIGHTS, columns["n"])
     kept = {name: columns[name] for name in (*KEYS, *SUMS) if name in columns}
     grid, reading = Grid(held["bins"], tuple(held["edges"])), Reading.from_dict(held["reading"])
     return Tally.build(grid, list(map(as_group, groups)), Cells(**{**weights, **kept}), reading)

@@ -67,6 +67,8 @@ FLOORS: tuple[str, ...] = tuple(
 EVERYTHING = "everything"
 """Equal among the decided when people are handed over."""
 
+_WHOLE = (EVERYTHING,)
+
 KEEPS: tuple[str, ...] = ("information", "brier")
 
 LEAST = "least"
@@ -112,7 +114,7 @@ def check_request(
     tolerance: Any,
     levels: Any,
     *,
-    equal: Any = None,
+    equal: Any = _WHOLE,
     floor: Any = None,
     no_worse: Any = False,
     monotone: Any = False,
@@ -120,12 +122,14 @@ def check_request(
     keep: Any = KEEPS[0],
 ) -> Request:
     """Bring the arguments into one form; raise if one of them is invalid."""
-    names = (EVERYTHING,) if equal is None else _check_equal(equal)
-    if isinstance(tolerance, Mapping) and (unknown := [n for n in tolerance if n not in names]):
+    names = _WHOLE if equal is _WHOLE else _check_equal(equal)
+    # Everything at once has one tolerance.
+    is_named = isinstance(tolerance, Mapping) and names is not _WHOLE
+    by_name = tolerance if is_named else dict.fromkeys(names, tolerance)
+    if unknown := [name for name in by_name if name not in names]:
         rule = f"must be a number, or name only rates that are to be equal: {', '.join(names)}"
         step = f"add them to {setting('equal')}, or leave them out; a rate that is not named gets 0"
         raise UsageError(Problem("tolerance", rule, ", ".join(map(repr, unknown)), step))
-    by_name = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(names, tolerance)
     if not isinstance(levels, str) or levels != "auto":
         step = f"use {setting('levels', 'auto')}, the default"
         levels = check_whole("levels", levels, FEWEST_LEVELS, MOST_LEVELS, step)
