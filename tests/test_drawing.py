@@ -240,13 +240,6 @@ def test_a_terminal_gets_a_drawing_in_colour(data):
     assert "●" not in on_terminal(data, "--no-plot")
 
 
-def test_no_colour_codes_when_unwanted(data):
-    assert "\x1b[" not in on_terminal(data, "--no-color")
-    # NO_COLOR leaves bold and dim, as its standard says, but no colour.
-    codes = re.findall(r"\x1b\[([\d;]*)m", on_terminal(data, NO_COLOR="1"))
-    assert {code for one in codes for code in one.split(";")} <= {"0", "1", "2", ""}
-
-
 def test_narrow_terminal(data):
     shown = on_terminal(data, "--no-color", "--full", columns=40)
     drawn = shown[shown.index("generalized FNR (") : shown.index("Cost differs")]

@@ -11,12 +11,11 @@ from isocost.examples import compas
 from isocost.page.payload import (
     MOST_CELLS,
     held_tally,
-    merged,
     payload,
     safe_group,
     snapped,
     undecided,
-)
+)  # fmt: skip
 from isocost.page.view import compact
 from tests.conftest import DATA, measured, sample
 
@@ -170,11 +169,6 @@ def test_it_is_small():
 @pytest.fixture(scope="module")
 def many():
     return ic.tally(sample(60_000, 20, seed=3), edges=(0.503,))
-
-
-def test_nothing_is_merged_without_need():
-    assert merged(compas(), 0, 0.5) is None
-    assert held_tally(payload(compas()), compas().groups) is not None
 
 
 def test_many_cells_are_merged_and_sums_stay(many):

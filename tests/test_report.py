@@ -345,14 +345,14 @@ def test_verdict_when_nothing_is_established():
     assert f"−{-low:.3f}" in " ".join(map(plain, found["ledes"]))
 
 
+def few_people(last):
+    score, label = [0.2, 0.3, 0.9, 0.6, 0.5, last], [0, 0, 1, 0, 1, 1]
+    return ic.tally({"score": score, "label": label, "group": list("aaabbb")})
+
+
 def test_what_is_not_established_is_no_alarm():
-    few = {
-        "score": [0.2, 0.3, 0.9, 0.6, 0.5, 0.8],
-        "label": [0, 0, 1, 0, 1, 1],
-        "group": list("aaabbb"),
-    }
     with pytest.warns(ic.UncertainWarning):
-        audit = ic.audit(ic.tally(few), "fpr", replicates=200)
+        audit = ic.audit(few_people(last=0.8), "fpr", replicates=200)
     assert not audit.feasibility.feasible
     found = facts(audit, "t")
     assert found["why"] == "As measured, it cannot be equal"
@@ -362,12 +362,7 @@ def test_what_is_not_established_is_no_alarm():
 
 
 def test_people_who_stand_alone_are_told_of(html):
-    few = {
-        "score": [0.2, 0.3, 0.9, 0.6, 0.5, 0.5],
-        "label": [0, 0, 1, 0, 1, 1],
-        "group": list("aaabbb"),
-    }
-    audit = ic.audit(ic.tally(few), "fpr", confidence=None)
+    audit = ic.audit(few_people(last=0.5), "fpr", confidence=None)
     alone = "In 4 of 5 cells there is a single person"
     assert alone in Texts(ic.report_html(audit)).text
     assert "single person" not in Texts(html).text
@@ -871,7 +866,6 @@ def test_a_page_hands_nobody_over_where_groups_fare_alike():
 
 
 def test_a_page_says_why_it_hands_nobody_over():
-
     groups = np.repeat(np.arange(MOST_HANDED + 1), 4)
     many = {"score": [0.2, 0.8] * (len(groups) // 2), "label": [0, 1] * (len(groups) // 2)}
     offer = handing_over(ic.tally({**many, "group": groups}))

@@ -179,6 +179,13 @@ def test_a_file_is_gone_after_its_report(running):
     assert running.at("GET", "report/0123456789abcdef.html")[0] == 422
 
 
+def test_an_uploaded_file_that_is_read_in_another_way_is_still_there(running):
+    _, answer = running.upload("a.csv", compas_csv().encode())
+    assert running.at("POST", "look?encoding=latin-1")[0] == 200
+    assert running.report(answer["file"]["id"])[0] == 200
+    assert running.held() == 0
+
+
 def test_a_wrong_choice_keeps_the_file_for_another(running):
     _, answer = running.upload("a.csv", compas_csv().encode())
     file = answer["file"]["id"]

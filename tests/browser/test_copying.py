@@ -7,23 +7,9 @@ from dataclasses import replace
 import pytest
 
 import isocost as ic
-from isocost.cli import main
 from isocost.examples import compas, compas_rows
-from tests.browser.test_page import settled
-
-
-def ran(*arguments):
-    with pytest.raises(SystemExit) as left:
-        main(list(arguments))
-    return left.value.code
-
-
-def copied(page, button):
-    """What a button copies; the clipboard is refused, so that the page shows it."""
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
-    page.click(button)
-    page.evaluate("isocost.settled()")
-    return page.input_value("#copied")
+from tests.browser.test_page import copied, settled
+from tests.test_report import ran
 
 
 @pytest.fixture

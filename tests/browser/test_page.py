@@ -25,6 +25,14 @@ def settled(page, change):
     page.evaluate(f"async () => {{ isocost.set({json.dumps(change)}); await isocost.settled(); }}")
 
 
+def copied(page, button):
+    """What a button copies; the clipboard is refused, so that the page shows it."""
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
+    page.click(button)
+    page.evaluate("isocost.settled()")
+    return page.input_value("#copied")
+
+
 def text(page, selector):
     return page.inner_text(selector).replace("\n", " ").strip()
 
@@ -334,12 +342,8 @@ def test_repairs_computed_in_advance_say_what_for(reading, audits, tmp_path):
     assert told in text(page, row)
     assert told in text(page, "#method-does")
     assert page.is_disabled("#copy-rule")
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
-    page.click("#copy-command")
-    page.evaluate("isocost.settled()")
-    assert "--method=coarsen --cost=fnr --threshold=0.4 --tolerance=0.06" in page.input_value(
-        "#copied"
-    )
+    told = copied(page, "#copy-command")
+    assert "--method=coarsen --cost=fnr --threshold=0.4 --tolerance=0.06" in told
     assert "It computes the repair for your settings." in page.inner_text("#told")
     settled(page, {"tolerance": 0.05, "off": [0]})
     for method in ("coarsen", "equalize_odds", "reconcile"):
@@ -351,19 +355,13 @@ def test_repairs_computed_in_advance_say_what_for(reading, audits, tmp_path):
 def check_copied(page, tally, method):
     page.select_option("#method", method)
     page.evaluate("isocost.settled()")
-    # A file from disk may not write to the clipboard without leave: the text is shown instead.
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(Error('no')); }")
-    page.click("#copy-rule")
-    page.wait_for_selector("#copied:not([hidden])")
-    rule = ic.Rule.from_json(page.input_value("#copied"))
+    rule = ic.Rule.from_json(copied(page, "#copy-rule"))
     assert rule.groups == tally.groups
     found = page.evaluate("isocost.results.chosen.disparity")
     after = measured(rule.expected(tally), "weighted:1,3")
     assert after.disparity.difference == pytest.approx(found, abs=1e-9)
-    page.click("#copy-command")
-    page.evaluate("isocost.settled()")
     name = "odds" if method == "equalize_odds" else method
-    assert f"--method={name}" in page.input_value("#copied")
+    assert f"--method={name}" in copied(page, "#copy-command")
 
 
 def test_a_rule_that_hands_people_over(reading, audits, tmp_path):

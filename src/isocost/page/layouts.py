@@ -17,8 +17,7 @@ import numpy as np
 from isocost.checks import check_threshold, check_word, short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, names_of, parts_of, shown_names
-from isocost.judging.audit import Audit, audit_or_tally
-from isocost.judging.audit import audit as measure
+from isocost.judging.audit import Audit, audit_or_tally, audited
 from isocost.measures.derived import GroupedPeople, People
 from isocost.measures.table import MEASURES
 from isocost.page.payload import undecided
@@ -311,20 +310,26 @@ def layout(
     edges = () if threshold is None else (check_threshold(threshold),)
     subject = audit_or_tally(audit, reading, *edges)
     if isinstance(subject, Audit) and threshold is not None:
+        rule = "belongs to the audit already"
         step = "leave it out, or pass the tally instead of the audit"
-        raise UsageError(
-            Problem("threshold", "belongs to the audit already", f"{threshold:g}", step)
-        )
+        raise UsageError(Problem("threshold", rule, f"{threshold:g}", step))
     asked = DEFAULT if threshold is None else DEFAULT.but(threshold=threshold)
-    if isinstance(subject, Tally) and kind.by_category:
-        subject.grid.first_bin(asked.threshold)
-    elif isinstance(subject, Tally):
-        asked = asked.but(replicates=0, measures=kind.measures)
-        subject = measure(subject, question=asked, warn=False)
     if isinstance(subject, Audit):
         asked = subject.question
+    elif kind.by_category:
+        subject.grid.first_bin(asked.threshold)
+    else:
+        asked = asked.but(replicates=0, measures=kind.measures)
+        subject = audited(subject, asked)
     tally = subject if isinstance(subject, Tally) else subject.tally
-    values = _unknown_values(tally, unknown)
+    known = {part: None for group in tally.groups for part in parts_of(group)}
+    values = list(unknown) if isinstance(unknown, list | tuple | set) else [unknown]
+    values = [] if unknown is None else values
+    for value in values:
+        if not isinstance(value, Hashable) or value not in known:
+            got = f"{short(value)}, and the categories are {listing(map(repr, known))}"
+            step = "use one of these, with the same type, or leave it out if nobody is unknown"
+            raise UsageError(Problem("unknown", "must be a category of the data", got, step))
     return _filled(kind, subject, asked.threshold, values, selected == "below")
 
 
@@ -343,32 +348,16 @@ def page_layouts(audit: Audit, held: dict[str, Any]) -> list[Layout]:
     tally = audit.tally
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
-    unknown = tally.reading.missing_group
-    none = () if unknown is None else (unknown,)
-    return [
-        _filled(kind, audit, audit.threshold, none, names=shown_names) for kind in LAYOUTS.values()
-    ]
-
-
-def _unknown_values(tally: Tally, unknown: Any) -> tuple[Any, ...]:
-    """The values that stand for an unknown category, each of which occurs."""
-    if unknown is None:
-        return ()
-    values = list(unknown) if isinstance(unknown, list | tuple | set) else [unknown]
-    known = {part: None for group in tally.groups for part in parts_of(group)}
-    for value in values:
-        if not isinstance(value, Hashable) or value not in known:
-            got = f"{short(value)}, and the categories are {listing(map(repr, known))}"
-            step = "use one of these, with the same type, or leave it out if nobody is unknown"
-            raise UsageError(Problem("unknown", "must be a category of the data", got, step))
-    return tuple(values)
+    unknown = [one for one in (tally.reading.missing_group,) if one is not None]
+    given = (audit, audit.threshold, unknown)
+    return [_filled(kind, *given, names=shown_names) for kind in LAYOUTS.values()]
 
 
 def _filled(
     kind: LayoutKind,
     subject: Audit | Tally,
     threshold: float,
-    unknown: tuple[Any, ...],
+    unknown: list[Any],
     below: bool = False,
     names: Names = names_of,
 ) -> Layout:
@@ -381,10 +370,10 @@ def _filled(
             for title, part in _by_column(tally).items()
         }
     else:
-        audit = subject if isinstance(subject, Audit) else measure(subject, warn=False)
+        audit = subject if isinstance(subject, Audit) else audited(subject, DEFAULT)
         if not audit.measures.keys() >= set(kind.measures):
             asked = audit.question.but(measures=kind.measures, replicates=0)
-            audit = measure(tally, question=asked, warn=False)
+            audit = audited(tally, asked, audit.estimates)
         tables = {"Performance by group": _performance(kind, audit, names)}
         if audit.intervals:
             intervals = f"In brackets, {audit.intervals.confidence:.4g} intervals."
@@ -422,7 +411,7 @@ def _categories(
     kind: LayoutKind,
     tally: Tally,
     threshold: float,
-    unknown: tuple[Any, ...],
+    unknown: list[Any],
     below: bool,
     names: Names,
 ) -> list[Row]:

@@ -42,8 +42,9 @@ from isocost.errors import (
     speaking,
 )
 from isocost.groups import group_names, names_of, to_json
-from isocost.judging.audit import Audit, audit, audits
+from isocost.judging.audit import Audit, audited, audits
 from isocost.measures.feasibility import fitted_groups
+from isocost.measures.intervals import Estimates
 from isocost.measures.table import MEASURES, Measure
 from isocost.page.charts import INSTALL, altair
 from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
@@ -132,8 +133,7 @@ def report(
     check_path(path)
     check_ending(path, *ENDINGS)
     words = {"people": people, "outcome": outcome, "positive_means": positive_means}
-    page: dict[str, Any] = {"title": title, "min_count": min_count, "origin": origin, **words}
-    text = report_html(audit, rules, **page)
+    text = report_html(audit, rules, title=title, min_count=min_count, origin=origin, **words)
     if Path(path).suffix.lower() == ".pdf":
         write_pdf(text, path, force=force)
     else:
@@ -198,7 +198,9 @@ def report_html(
         "one_label": [names[g] for g in audit.examined if g not in audit.compared],
         "rules": None if rules is None else {n: r.to_json() for n, r in named_rules(rules).items()},
     }
-    return remade(held, made, [one for one in own if not one.is_plain])
+    is_whole = not (held["merged"] or held["left_out"])
+    functions = [one for one in own if not one.is_plain]
+    return remade(held, made, functions, audit.estimates if is_whole else None)
 
 
 def _measure_dict(measure: Measure) -> dict[str, Any]:
@@ -212,18 +214,24 @@ def _measure_dict(measure: Measure) -> dict[str, Any]:
 
 
 @speaking(SHELL)
-def remade(held: dict[str, Any], made: dict[str, Any], functions: Iterable[Measure] = ()) -> str:
+def remade(
+    held: dict[str, Any],
+    made: dict[str, Any],
+    functions: Iterable[Measure] = (),
+    known: Estimates | None = None,
+) -> str:
     """The page from what it holds and how it was made, which is all that it shows.
 
     So that :func:`verify` can make it again.  Measures of one's own are held too, except for
-    ``functions``.  Whoever reads the page, it names commands, never functions of Python.
+    ``functions``; numbers that are ``known`` of the same tally are not computed again.  Whoever
+    reads the page, it names commands, never functions of Python.
     """
-    known = {one.name: one for one in functions}
-    own = [known.get(one["name"]) or Measure(**one) for one in made["own_measures"]]
+    given = {one.name: one for one in functions}
+    own = [given.get(one["name"]) or Measure(**one) for one in made["own_measures"]]
     question = Question.from_dict(made["question"])
     measures = [*dict.fromkeys([*question.measures, *ALWAYS]), *own]
     tally = held_tally(held, made["groups"])
-    subject = audit(tally, question=question.but(measures=measures), warn=False)
+    subject = audited(tally, question.but(measures=measures), known)
     texts = made["rules"]
     rules = None if texts is None else {name: Rule.from_json(one) for name, one in texts.items()}
     data = view(subject, held, made, rules)
@@ -705,27 +713,22 @@ def _different(shown: Any, again: Any, path: str, counter: _Counter) -> Iterator
             yield from _different(one, other, f"{path}[{i}]", counter)
     else:
         counter.numbers += isinstance(again, int | float)
-        is_told = not counter.exact and _TOLD.search(path) and isinstance(shown, str)
-        is_told = is_told and isinstance(again, str)
-        if not (_same_numbers(shown, again) if is_told else _same(shown, again)):
+        are_texts = isinstance(shown, str) and isinstance(again, str)
+        if are_texts and not counter.exact and _TOLD.search(path):
+            is_same = _NUMBER.findall(shown) == _NUMBER.findall(again)
+        elif all(isinstance(one, int | float) for one in (shown, again)):
+            # A truth value counts as a number here, and differs from one by its type.
+            is_flag = isinstance(shown, bool), isinstance(again, bool)
+            is_close = math.isclose(shown, again, rel_tol=EXACT, abs_tol=1e-12)
+            is_same = is_flag[0] == is_flag[1] and is_close
+        else:
+            is_same = type(shown) is type(again) and shown == again
+        if not is_same:
             yield f"{path}: {_short(shown)} instead of {_short(again)}"
 
 
 _TOLD = re.compile(r"\.(why|notes\[\d+\])$")
 """Sentences among the numbers; other versions may word them differently."""
-
-
-def _same_numbers(shown: str, again: str) -> bool:
-    return _NUMBER.findall(shown) == _NUMBER.findall(again)
-
-
-def _same(shown: Any, again: Any) -> bool:
-    numbers = all(
-        isinstance(one, int | float) and not isinstance(one, bool) for one in (shown, again)
-    )
-    if numbers:
-        return math.isclose(shown, again, rel_tol=EXACT, abs_tol=1e-12)
-    return type(shown) is type(again) and bool(shown == again)
 
 
 def _short(value: Any) -> str:
@@ -749,5 +752,6 @@ def _different_texts(
             there = again[c + i] if c + i < d else ("", "")
             location = here[0] or there[0]
             is_cell = location.startswith(("table", "meta")) and len(there[1].split()) <= FEW_WORDS
-            if counter.exact or is_cell or not _same_numbers(here[1], there[1]):
+            numbers = [_NUMBER.findall(text) for _, text in (here, there)]
+            if counter.exact or is_cell or numbers[0] != numbers[1]:
                 yield f"{location}: {_short(here[1])} instead of {_short(there[1])}"

@@ -18,14 +18,12 @@ import tempfile
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from isocost.checks import check_threshold
-from isocost.costs import CostLike
 from isocost.engines.files import tally_files
 from isocost.engines.kinds import FileReading, kind_of, sheet_names
 from isocost.engines.look import FileLook, preview
@@ -42,13 +40,13 @@ from isocost.errors import (
 )
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, shown_names
-from isocost.judging.audit import Audit, audit
+from isocost.judging.audit import Audit, audited
 from isocost.measures.feasibility import compared_groups
 from isocost.measures.intervals import Interval, difference
 from isocost.page.payload import Origin, page_file
 from isocost.page.report import filled, report_html
 from isocost.page.view import cost_words, row_titles, spoken_names
-from isocost.question import DEFAULT, MOST_REPLICATES
+from isocost.question import DEFAULT, MOST_REPLICATES, Question
 from isocost.tallies import Tally
 from isocost.verdict.sentences import (
     NEUTRAL,
@@ -89,8 +87,6 @@ GONE = Problem(
     "a file that was replaced, or deleted after its report was made",
     "choose the file again",
 )
-
-CLOSING = Problem("report", "needs a running server", "one that is closing", "start it again")
 
 
 @cache
@@ -177,37 +173,34 @@ class ReportRequest:
             content = None
         if not isinstance(content, dict):
             raise _invalid("request", "a JSON object", "something else")
-        words = ("people", "outcome", "positive_means")
-        reading = ("decimal", "encoding", "sheet")
-        optional = ("weight", "positive", "missing_group", *reading, *words, "beside")
-        texts = ("file", "score", "label", "cost", "scale", *optional)
-        values = {f.name: f.default for f in fields(cls) if f.default is not MISSING} | content
-        for name in texts:
-            value = values.get(name)
-            if not isinstance(value, str) and not (value is None and name in optional):
-                raise _invalid(name, "a text", value)
-        group = values.get("group")
-        if not (isinstance(group, list) and group and all(isinstance(g, str) for g in group)):
-            raise _invalid("group", "a list of columns", group)
-        numbers, flags = ("threshold", "tolerance", "min_count"), ("handed_over", "drop_missing")
-        for name in numbers:
-            value = values[name]
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not abs(value) < 1e9:
-                raise _invalid(name, "a number", value)
-        for name in flags:
-            if not isinstance(values[name], bool):
-                raise _invalid(name, "true or false", values[name])
-        chosen: dict[str, Any] = {name: values.get(name) for name in (*texts, *flags)}
-        for name in numbers:
-            chosen[name] = (int if name == "min_count" else float)(values[name])
-        return cls(**chosen, group=tuple(dict.fromkeys(group)))
+        chosen: dict[str, Any] = {}
+        for field in fields(cls):
+            value = content.get(field.name, None if field.default is MISSING else field.default)
+            rule, holds, kept = _KINDS[str(field.type)]
+            if not holds(value):
+                raise _invalid(field.name, rule, value)
+            chosen[field.name] = kept(value)
+        return cls(**chosen)
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns by role."""
-        names = {"score": self.score, "label": self.label, "weight": self.weight}
-        return {**names, "group": list(self.group)}
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < 1e9
+
+
+def _is_columns(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
+    "str": ("a text", lambda value: isinstance(value, str), str),
+    "str | None": ("a text", lambda value: isinstance(value, str | None), lambda value: value),
+    "tuple[str, ...]": ("a list of columns", _is_columns, lambda value: tuple({}.fromkeys(value))),
+    "float": ("a number", _is_number, float),
+    "int": ("a number", _is_number, int),
+    "bool": ("true or false", lambda value: isinstance(value, bool), bool),
+}
+"""What a field of a request must be, by its type: in words, as a check, and as it is kept."""
 
 
 def _invalid(name: str, rule: str, value: object) -> UsageError:
@@ -218,54 +211,27 @@ def _invalid(name: str, rule: str, value: object) -> UsageError:
 class Upload:
     """An uploaded file: its content, and a path where DuckDB can read it.
 
-    Only the ending of its name matters; ``folder`` returns the private folder, if one is needed.
+    Only the ending of its name matters.  Where open files have no path of their own it is in a
+    private folder, which is locked as long as this process lives.
     """
 
-    def __init__(self, name: str, folder: Callable[[], Path]) -> None:
+    def __init__(self, name: str) -> None:
         kind_of(name)
-        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it stays open
+        self._opened = ExitStack()
+        self.file: IO[bytes] = self._opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         self.path = DESCRIPTORS / str(self.file.fileno())
-        self.is_named = not self.path.exists()
-        if self.is_named:
-            self.file.close()
-            self.path = folder() / secrets.token_hex(8)
-            self.file = self.path.open("wb")
-
-    def finish(self) -> None:
-        """Let others read what was written."""
-        if self.is_named:
-            self.file.close()
-        else:
-            self.file.flush()
+        if not self.path.exists():
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            lock = _locked(folder)
+            if lock is not None:
+                self._opened.callback(os.close, lock)
+            self._opened.callback(shutil.rmtree, folder, ignore_errors=True)
+            self.path = folder / "data"
+            self.file = self._opened.enter_context(self.path.open("wb"))
 
     def close(self) -> None:
         """Delete it."""
-        self.file.close()
-        if self.is_named:
-            self.path.unlink(missing_ok=True)
-
-
-class PrivateFolder:
-    """A folder that is created when first needed, and locked as long as its process lives."""
-
-    def __init__(self) -> None:
-        self.path: Path | None = None
-        self._lock: int | None = None
-
-    def __call__(self) -> Path:
-        """The folder."""
-        if self.path is None:
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-            self._lock = _locked(self.path)
-        return self.path
-
-    def close(self) -> None:
-        """Delete it."""
-        if self.path is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-        self.path = self._lock = None
+        self._opened.close()
 
 
 def _locked(folder: Path) -> int | None:
@@ -319,7 +285,6 @@ class Session:
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
         self.max_size = max_size
-        self.folder = PrivateFolder()
         self.file: OpenFile | None = None
         self.own: OpenFile | None = None  # named when starting: it stays, whatever is uploaded
         self.reports: dict[str, MadeReport] = {}
@@ -338,20 +303,19 @@ class Session:
         """Open a file in place of the last one, with a preview of it."""
         looked = self._looked(path, name, upload, reading)
         with self._lock:
-            self._close_file()
+            self.close()
             self.file = OpenFile(secrets.token_hex(8), path, name, looked, upload)
             self.own = self.own if upload else self.file
 
     def look_again(self, reading: FileReading) -> None:
         """Look at the open file again, read in another way."""
         with self._lock:
-            file = self.own or self.file
+            file = self.file
             if file is None:
                 raise FileError(GONE)
             looked = self._looked(file.path, file.name, file.upload, reading)
-            self._close_file()
             self.file = replace(file, preview=looked)
-            self.own = self.file
+            self.own = self.own if file.upload else self.file
 
     def _looked(
         self, path: Path, name: str, upload: Upload | None, reading: FileReading | None
@@ -365,16 +329,11 @@ class Session:
                 self.sheets = sheet_names(path)
             raise _with_name(error, path, name) from error
 
-    def _close_file(self) -> None:
+    def close(self) -> None:
         """Delete the open file if it was uploaded; a person's own file stays open."""
         if self.file and self.file.upload:
             self.file.upload.close()
             self.file = self.own
-
-    def close(self) -> None:
-        """Delete what was uploaded."""
-        self._close_file()
-        self.folder.close()
 
     def report(self, request: ReportRequest) -> str:
         """Make a report and return the key it is kept under; an upload is then deleted.
@@ -386,13 +345,15 @@ class Session:
             file = next((f for f in (self.file, self.own) if f and f.id == request.file), None)
             if file is None or (request.beside and not earlier):
                 raise FileError(GONE)
+            words = {n: getattr(request, n) for n in ("people", "outcome", "positive_means")}
+            columns = {n: getattr(request, n) for n in ("score", "label", "weight")}
             try:
                 with speaking(PAGE):
-                    threshold = check_threshold(request.threshold)
+                    asked = Question(request.cost, request.threshold, request.tolerance)
                     tally = tally_files(
                         file.path,
-                        request.columns,
-                        grid=Grid(edges=(threshold, 1.0 - threshold)),
+                        {**columns, "group": list(request.group)},
+                        grid=Grid(edges=asked.edges),
                         positive=request.positive,
                         missing_group=request.missing_group,
                         handed_over=request.handed_over,
@@ -402,20 +363,19 @@ class Session:
                         scale=scale_named(request.scale),
                         reading=FileReading(request.decimal, request.encoding, request.sheet),
                     )
-                    sent = vars(request)
-                    asked = {n: sent[n] for n in ("cost", "threshold", "tolerance", "min_count")}
-                    words = {n: sent[n] for n in ("people", "outcome", "positive_means")}
                     if earlier is None:
                         origin = Origin((file.name,)).with_files(file.path)
-                        page = report_html(tally, title=file.name, origin=origin, **asked, **words)
+                        named = {"title": file.name, "origin": origin, **words}
+                        page = report_html(
+                            tally, question=asked, min_count=request.min_count, **named
+                        )
                     else:
-                        both = (earlier.name, file.name)
                         known = {name: word for name, word in words.items() if word is not None}
-                        comparison = compared(earlier.tally, tally, **asked)
-                        page = beside_html(comparison, both, Vocabulary(**known))
+                        both = compared(earlier.tally, tally, asked, request.min_count)
+                        page = beside_html(both, (earlier.name, file.name), Vocabulary(**known))
             except IsocostError as error:
                 raise _with_name(error, file.path, file.name) from error
-            self._close_file()
+            self.close()
             key = secrets.token_hex(8)
             self.reports[key] = MadeReport(page, file.name, tally)
             for old in list(self.reports)[:-MAX_REPORTS]:
@@ -426,23 +386,17 @@ class Session:
         """Stop a long query when the server closes; Ctrl-C would wait for it otherwise."""
         del share, rows
         if self.closing():
-            raise FileError(CLOSING)
+            got, step = "one that is closing", "start it again"
+            raise FileError(Problem("report", "needs a running server", got, step))
 
     def state(self) -> dict[str, Any]:
         """The open file as the page shows it."""
-        file = self.file
-        shown = None
-        if file is not None:
-            looked = file.preview
-            columns = [{**asdict(c), "scales": c.scales} for c in looked.columns]
-            shown = {
-                "id": file.id,
-                "name": file.name,
-                "columns": columns,
-                "guess": looked.guess,
-                "positive": looked.positive,
-                "reading": looked.reading,
-            }
+        if self.file is None:
+            return {"max_size": self.max_size, "file": None}
+        looked = self.file.preview
+        columns = [{**asdict(c), "scales": c.scales} for c in looked.columns]
+        shown = {n: getattr(looked, n) for n in ("guess", "positive", "reading")}
+        shown |= {"id": self.file.id, "name": self.file.name, "columns": columns}
         return {"max_size": self.max_size, "file": shown}
 
 
@@ -766,17 +720,12 @@ def _hanging_up() -> Iterator[None]:
 
 
 def _listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((LOOPBACK, port))
-        listener.listen()
-    except (OSError, OverflowError) as error:
-        listener.close()
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
         step = "leave it out to take any that is free"
         got = f"{port}: {error}"
         raise UsageError(Problem("port", "must be free to listen on", got, step)) from error
-    return listener
 
 
 def application(session: Session, port: int, keys: Keys) -> HostGuard:
@@ -804,7 +753,7 @@ def application(session: Session, port: int, keys: Keys) -> HostGuard:
 
     async def upload(request: Request) -> Response:
         name = request.query_params.get("name", "").replace("\\", "/").split("/")[-1][-200:]
-        sent = Upload(name, session.folder)
+        sent = Upload(name)
         try:
             await _receive(request, sent, session.max_size)
             await run_in_threadpool(session.open, sent.path, name, sent, reading(request))
@@ -898,7 +847,7 @@ async def _receive(request: Request, sent: Upload, limit: int) -> None:
         size += len(chunk)
         check(size)
         sent.file.write(chunk)
-    sent.finish()
+    sent.file.flush()
     if size == 0:
         step = "choose a file that has rows"
         raise FileError(Problem("file", "must contain data", "0 bytes", step))
@@ -980,37 +929,27 @@ class TwoAudits:
         return [line for line in lines if math.isfinite(line.change)]
 
 
-def compared(
-    first: Tally,
-    second: Tally,
-    *,
-    cost: CostLike = DEFAULT.cost,
-    threshold: float = DEFAULT.threshold,
-    tolerance: float = DEFAULT.tolerance,
-    min_count: int = 0,
-) -> TwoAudits:
+def compared(first: Tally, second: Tally, question: Question, min_count: int = 0) -> TwoAudits:
     """Compare two tallies of different people, such as those of two periods.
 
     Examples
     --------
     >>> from isocost.examples import compas
-    >>> [line.change for line in compared(compas(), compas(), cost="fpr").changes("cost")]
+    >>> both = compared(compas(), compas(), Question("fpr"))
+    >>> [line.change for line in both.changes("cost")]
     [0.0, 0.0, 0.0, 0.0]
     """
-    least = max(DEFAULT.min_group, min_count)
+    least = max(question.min_group, min_count)
     enough = [compared_groups(tally, least) for tally in (first, second)]
     groups = [group for group in enough[0] if group in enough[1]]
     if len(groups) < 2:
         got = f"{len(groups)}: {list(first.groups)} and {list(second.groups)}"[:200]
         step = "choose files whose groups have the same names"
         raise DataError(Problem("both files", "must share at least two groups", got, step))
-    tallies = [tally.select(groups) for tally in (first, second)]
 
     def audits(confidence: float, replicates: int) -> tuple[Audit, Audit]:
-        settings: dict[str, Any] = {"tolerance": tolerance, "warn": False}
-        a, b = (
-            audit(tally, cost, threshold, confidence, replicates, **settings) for tally in tallies
-        )
+        asked = question.but(confidence=confidence, replicates=replicates)
+        a, b = (audited(tally.select(groups), asked) for tally in (first, second))
         return a, b
 
     lines = len(groups) + 2
@@ -1074,18 +1013,12 @@ def _tables(comparison: TwoAudits, decimals: int) -> list[Mapping[str, Any]]:
         if hides and comparison.min_count:
             continue
         lines = comparison.changes(key)
-        rows = [
-            {
-                "name": line.name,
-                "cells": [
-                    _cell(line.before, line.spans[0], decimals),
-                    _cell(line.after, line.spans[1], decimals),
-                    _cell(line.change, line.interval, decimals, "+"),
-                ],
-                "is_established": line.is_established,
-            }
-            for line in lines
-        ]
+        rows = []
+        for line in lines:
+            before, after = line.spans
+            cells = [_cell(line.before, before, decimals), _cell(line.after, after, decimals)]
+            cells.append(_cell(line.change, line.interval, decimals, "+"))
+            rows.append({"name": line.name, "cells": cells, "is_established": line.is_established})
         count = sum(line.is_established for line in lines)
         label, hint = titles[key]
         tables.append({"label": label, "hint": hint, "rows": rows, "count": count, "key": key})

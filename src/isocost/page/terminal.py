@@ -185,7 +185,13 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
     if len(audit.groups) > MOST_IN_PLANE:
         note = f"{len(audit.groups)} groups, too many to draw the plane."
         return Text(fitted(note, width, ascii).rstrip() + "\n")
-    points, limits, wanted, level = _geometry(audit)
+    mu = np.array([m.base_rate for m in audit.groups.values()])
+    points = np.array([(m.generalized_fpr, m.generalized_fnr) for m in audit.groups.values()])
+    limits = np.column_stack([mu, 1.0 - mu])
+    a, b = audit.cost.coefficients(list(audit.groups), mu)
+    goal = _goal(audit)
+    wanted = goal / (a * mu + b * (1.0 - mu))[:, None] * limits
+    level = bool(np.ptp(a) == 0 and np.ptp(b) == 0)
     seen = np.vstack([points, limits] if level else [points, limits, wanted.clip(0.0, 1.0)])
     window = Window.around(seen[:, 0], seen[:, 1])
     canvas = Canvas(window, width - LABEL - 1, height - 3, ascii)
@@ -193,11 +199,10 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
         canvas.line((0.0, 0.0), end, style)
     if level:
         # Two points of a c_fp + b c_fn = goal, at the edges that the line crosses widest apart.
-        a, b, goal = level
-        if a > b:
-            ends = [((goal - b * y) / a, y) for y in (window.bottom, window.top)]
+        if a[0] > b[0]:
+            ends = [((goal - b[0] * y) / a[0], y) for y in (window.bottom, window.top)]
         else:
-            ends = [(x, (goal - a * x) / b) for x in (window.left, window.right)]
+            ends = [(x, (goal - a[0] * x) / b[0]) for x in (window.left, window.right)]
         canvas.line(ends[0], ends[1], "bold", dashed=True)
     for index, group in enumerate(audit.groups):
         canvas.mark(points[index], pen.points[index], f"bold {COLOURS[index]}")
@@ -205,22 +210,7 @@ def plane_text(audit: Audit, width: int = 64, height: int = 18, ascii: bool = Fa
         if not level and group != audit.feasibility.target_group:
             canvas.mark(wanted[index], pen.wanted, f"bold {COLOURS[index]}")
     drawing = canvas.drawn("generalized FPR", "generalized FNR (lower left is better)")
-    return drawing.append(_legend(audit, pen, width, level is not None, ascii))
-
-
-def _geometry(audit: Audit) -> tuple[Floats, Floats, Floats, tuple[float, float, float] | None]:
-    """Each group's point, its limit, and the point of its line that costs what is aimed at.
-
-    Also the numbers a, b and g of the level line, if it is the same for each group.
-    """
-    measures = audit.groups.values()
-    mu = np.array([m.base_rate for m in measures])
-    points = np.array([(m.generalized_fpr, m.generalized_fnr) for m in measures])
-    limits = np.column_stack([mu, 1.0 - mu])
-    a, b = audit.cost.coefficients(list(audit.groups), mu)
-    wanted = _goal(audit) / (a * mu + b * (1.0 - mu))[:, None] * limits
-    shared = np.ptp(a) == 0 and np.ptp(b) == 0
-    return points, limits, wanted, (float(a[0]), float(b[0]), _goal(audit)) if shared else None
+    return drawing.append(_legend(audit, pen, width, level, ascii))
 
 
 def _goal(audit: Audit) -> float:

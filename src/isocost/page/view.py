@@ -51,7 +51,7 @@ from isocost.question import DEFAULT
 from isocost.readings import System, command_line
 from isocost.repairs.reconcile import reconcilable
 from isocost.repairs.review import handed_over
-from isocost.repairs.table import REPAIRS, Repair
+from isocost.repairs.table import REPAIRS
 from isocost.rules import Rule
 from isocost.tables import round_up
 from isocost.tallies import Tally
@@ -478,15 +478,13 @@ def computed(
         digest = hashlib.sha256(f"{text}\n".encode()).hexdigest()
         rows.append(("Rule", f"{name}, as JSON, SHA-256 {digest}"))
     suppressed = []
-    if held["min_count"]:
-        least = held["min_count"]
+    if least := held["min_count"]:
         suppressed.append(f"cells of fewer than {least} rows, merged with their neighbours")
     elif held["merged"]:
         suppressed.append("bins of scores merged, because so many would make the page too large")
     if held["left_out"]:
         suppressed.append(f"groups that are not compared: {', '.join(held['left_out'])}")
-    single = single_text(held)
-    holds = f"{WORDS['holds']}. {single}" if single else WORDS["holds"]
+    holds = ". ".join(filter(None, [WORDS["holds"], single_text(held)]))
     left_out = "; ".join(suppressed) or "nothing"
     return [*rows, ("Left out of this page", left_out), ("What this page holds", holds)]
 
@@ -577,7 +575,6 @@ def own_numbers(audit: Audit, held: dict[str, Any], hidden: Collection[int]) -> 
         "confidence": audit.confidence,
         "groups": audit.verdict.findings.groups,
         "floors": [audit.gap_floor(group) for group in groups],
-        "decimals": figures_of(audit).decimals,
         "reconcilable": is_offered(audit, "reconcile"),
         "min_group": audit.question.min_group,
         "min_label": MIN_LABEL,
@@ -691,11 +688,6 @@ class Line:
     offer: Offer | None = None
     why: str = ""
 
-    @property
-    def repair(self) -> Repair | None:
-        """The row of the table of repairs, if the rule was made here."""
-        return None if self.offer is None else self.offer.repair
-
 
 def lines_of(audit: Audit, rules: Mapping[str, Rule] | None) -> list[Line]:
     r"""The rules given, or every offer of the audit.
@@ -739,12 +731,10 @@ def repair_rows(audit: Audit, lines: list[Line], decided: bool = True) -> list[d
 
     def cells(after: Audit, one: Compared | None) -> dict[str, Any]:
         gap = max(after.groups[group].calibration_gap for group in after.compared)
-        coin, turned, away = 0.0, 0.0, 0.0
+        coin, turned, away, by_group = 0.0, 0.0, 0.0, {}
         if one is not None:
-            coin, turned, away = (
-                one.changes.by_coin, one.changes.decisions, one.changes.handed_over,
-            )  # fmt: skip
-        by_group = {} if one is None else one.by_group
+            done, by_group = one.changes, one.by_group
+            coin, turned, away = done.by_coin, done.decisions, done.handed_over
         return {
             "numbers": [
                 figures.plain(after.disparity.difference),
@@ -764,7 +754,8 @@ def repair_rows(audit: Audit, lines: list[Line], decided: bool = True) -> list[d
 
     rows = [{"label": "As it is", "does": "", "keeps": "", "why": "", **cells(audit, None)}]
     for line in lines:
-        does, keeps = (line.repair.sentence, line.repair.keeps) if line.repair else ("", "")
+        repair = line.offer and line.offer.repair
+        does, keeps = (repair.sentence, repair.keeps) if repair else ("", "")
         row = {"label": line.label, "does": does, "keeps": keeps, "why": line.why}
         if line.rule is not None:
             own = line.offer and line.offer.compared

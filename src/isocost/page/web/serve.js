@@ -257,7 +257,13 @@ async function reporting(doing, task) {
   say(doing);
   $("make").disabled = $("beside").disabled = true;
   try {
-    show(await task());
+    const address = await task();
+    say("The report is below.");
+    $("report").src = $("open").href = address;
+    $("download").href = `${address}?download`;
+    $("result").hidden = false;
+    $("result-title").focus();
+    $("result").scrollIntoView();
   } catch (problems) {
     showFailure(problems);
   } finally {
@@ -289,17 +295,6 @@ function layBeside(file) {
   });
 }
 
-/** @param {string} address */
-function show(address) {
-  say("The report is below.");
-  $("report").src = address;
-  $("open").href = address;
-  $("download").href = `${address}?download`;
-  $("result").hidden = false;
-  $("result-title").focus();
-  $("result").scrollIntoView();
-}
-
 function listen() {
   $("file").addEventListener("change", () => openFile($("file").files[0]));
   $("beside").addEventListener("change", () => $("beside").files[0] && layBeside($("beside").files[0]));
@@ -319,9 +314,7 @@ function listen() {
       $("drop").classList.toggle("over", name === "dragover");
     });
   }
-  document.addEventListener("drop", (event) => {
-    openFile(event.dataTransfer?.files[0]);
-  });
+  document.addEventListener("drop", (event) => openFile(event.dataTransfer?.files[0]));
 }
 
 async function start() {

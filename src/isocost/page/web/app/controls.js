@@ -150,7 +150,9 @@ export function showControls(page, known, state, results, busy) {
     byId("weight-out").textContent = `${general(cost.fp)} : ${general(cost.fn)}`;
   }
   const slider = byId("tolerance");
-  slider.max = String(toleranceTop(results, state));
+  // Past the present difference, where nothing more changes.
+  const spread = Math.max(...results.f.costs) - Math.min(...results.f.costs);
+  slider.max = String(Math.max(0.1, Math.ceil(spread * 12) / 10, Math.ceil(state.tolerance * 10) / 10));
   slider.value = String(state.tolerance);
   if (busy !== byId("tolerance-number")) byId("tolerance-number").value = general(state.tolerance, 12);
   const index = known.thresholds.indexOf(state.threshold);
@@ -158,23 +160,8 @@ export function showControls(page, known, state, results, busy) {
   byId("threshold").setAttribute("aria-valuetext", general(state.threshold));
   byId("threshold-out").textContent = general(state.threshold);
   byId("method").value = state.method;
-  byId("method-does").textContent = methodText(page, results);
-}
-
-/** The end of the slider: past the present difference, where nothing more changes.
- * @param {any} results @param {any} state */
-function toleranceTop(results, state) {
-  const spread = results ? Math.max(...results.f.costs) - Math.min(...results.f.costs) : 0.1;
-  return Math.max(0.1, Math.ceil(spread * 12) / 10, Math.ceil(state.tolerance * 10) / 10);
-}
-
-/** @param {any} page @param {any} results */
-function methodText(page, results) {
-  const chosen = results?.chosen;
-  if (!chosen) return "";
-  const words = page.words.methods[chosen.key];
-  const does = words ? `${words.does} ` : "";
-  return `${does}${[chosen.why, chosen.note].filter(Boolean).join(" ")}`;
+  const { key, why, note } = results.chosen ?? {};
+  byId("method-does").textContent = [page.words.methods[key]?.does, why, note].filter(Boolean).join(" ");
 }
 
 /** The groups as switches that are the legend too.

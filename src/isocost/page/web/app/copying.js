@@ -56,8 +56,7 @@ export async function copyText(text, words, what, more = "") {
   }
 }
 
-/** Offer a picture as SVG and PNG, and its numbers as CSV.
- * @param {HTMLElement} chart @param {string} name of the file, without its ending
+/** @param {HTMLElement} chart @param {string} name of the file, without its ending
  * @param {(string | number)[][]} numbers */
 export function offerSaving(chart, name, numbers) {
   if (chart.nextElementSibling?.classList.contains("saving")) chart.nextElementSibling.remove();

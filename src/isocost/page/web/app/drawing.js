@@ -1,7 +1,6 @@
 /** @file Drawing with Vega-Embed: colours from the style sheet, data put in as they change. */
 
-/** The colours and shapes of the present theme.
- * @param {any} page @returns {any} */
+/** @param {any} page @returns {any} */
 export function lookOf(page) {
   const style = window.getComputedStyle(document.documentElement);
   /** @param {string} name */
@@ -29,8 +28,7 @@ function measureWith(font) {
   };
 }
 
-/** What Vega-Lite needs to know about a look.
- * @param {any} look */
+/** @param {any} look */
 function configOf(look) {
   const font = window.getComputedStyle(document.body).fontFamily;
   return {
@@ -68,16 +66,14 @@ export async function drawn(element, spec, look, { data, signals = {}, size }) {
   return view;
 }
 
-/** Put data and signals into a picture.
- * @param {any} view @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure */
+/** @param {any} view @param {{data: Record<string, any[]>, signals?: Record<string, number>}} figure */
 export async function refill(view, { data, signals = {} }) {
   for (const [name, value] of Object.entries(signals)) view.signal(name, value);
   for (const [name, rows] of Object.entries(data)) view.data(name, rows);
   await view.runAsync();
 }
 
-/** A group's mark as a small picture.
- * @param {any} look @param {number} index of the group @returns {SVGElement} */
+/** @param {any} look @param {number} index of the group @returns {SVGElement} */
 export function markOf(look, index) {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");

@@ -36,7 +36,9 @@ export const FIGURES = {
     return {
       parts: isMany(results) ? ratesFigures(results, look, width) : [framed(planeFigure, results, look, width, 440)],
       told: `The plane of both rates. ${told.join(". ")}.${afterTold(results, rates)}`,
-      rows: tableOf(results, keyed(m, ["generalized_fpr", "generalized_fnr", "base_rate"])),
+      rows: tableOf(results, {
+        generalized_fpr: (i) => m[i].generalized_fpr, generalized_fnr: (i) => m[i].generalized_fnr, base_rate: (i) => m[i].base_rate,
+      }),
     };
   },
 
@@ -60,8 +62,7 @@ export const FIGURES = {
   },
 };
 
-/** What is told of each group.
- * @param {any} results @param {(index: number) => string} tell @returns {string[]} */
+/** @param {any} results @param {(index: number) => string} tell @returns {string[]} */
 function toldOf({ spoken }, tell) {
   return spoken.map((/** @type {string} */ name, /** @type {number} */ i) => `${name}: ${tell(i)}`);
 }
@@ -75,20 +76,13 @@ function afterTold(results, tell) {
   return ` ${plainText(fill(words.after_told, { repair: { name: chosen.label }, after }))}`;
 }
 
-/** Numbers of the groups, a row for each under a header.
- * @param {any} results @param {Record<string, (i: number) => number>} columns @returns {(string | number)[][]} */
+/** @param {any} results @param {Record<string, (i: number) => number>} columns @returns {(string | number)[][]} */
 function tableOf({ names }, columns) {
   const rows = names.map((/** @type {string} */ name, /** @type {number} */ i) => [name, ...Object.values(columns).map((of) => of(i))]);
   return [["group", ...Object.keys(columns)], ...rows];
 }
 
-/** @param {any[]} m @param {string[]} names @returns {Record<string, (i: number) => number>} */
-function keyed(m, names) {
-  return Object.fromEntries(names.map((name) => [name, (/** @type {number} */ i) => m[i][name]]));
-}
-
-/** A figure within its axes.
- * @param {(results: any, look: any, size: any) => {data: Datasets, signals: Record<string, number>}} figure
+/** @param {(results: any, look: any, size: any) => {data: Datasets, signals: Record<string, number>}} figure
  * @param {any} results @param {any} look @param {number} width of the whole @param {number} height */
 function framed(figure, results, look, width, height) {
   const padding = { left: 48, right: 16, top: 42, bottom: 52 };
@@ -96,8 +90,7 @@ function framed(figure, results, look, width, height) {
   return { ...figure(results, look, size), size };
 }
 
-/** The interval of a number at the present settings.
- * @param {string} key @param {any} results @param {number} i */
+/** @param {string} key @param {any} results @param {number} i */
 function intervalOf(key, results, i) {
   return results.own.intervals[results.shown[i]]?.[key] ?? null;
 }
@@ -165,8 +158,7 @@ function pairOf(columns, titles, results, look, width, goal) {
   });
 }
 
-/** How high rows are, and the room around them.
- * @param {any[]} rows @param {any} look @param {any} options with the `room` that names have before the marks */
+/** @param {any[]} rows @param {any} look @param {any} options with the `room` that names have before the marks */
 function roomOf(rows, look, { isDense, isNamed, isNarrow, room = 0 }) {
   const longest = Math.max(0, ...rows.map((row) => lengthOf(short(row.name), 600, look)));
   const isAbove = isDense ? isNarrow : room < longest + 30;
@@ -239,21 +231,15 @@ function wordsOf(rows, goal, look, { left, scale, isAbove, isDense, isNamed, cou
 /** The floor of the strip of bars below the rates. */
 const STRIP = -0.2;
 
-/** What scores say beside what came true, for one group.
- * @param {any[]} bins of the model's reliability @param {string} color @param {any} look @returns {Datasets} */
+/** @param {any[]} bins of the model's reliability @param {string} color @param {any} look @returns {Datasets} */
 export function reliabilityFigure(bins, color, look) {
   const all = bins.reduce((total, bin) => total + bin.n, 0);
   const most = Math.max(...bins.map((bin) => bin.n / all));
   return {
     diagonal: [{ x: 0, y: 0, x2: 1, y2: 1, color: look.muted }],
     bars: bins.map((bin) => ({ x: bin.lo, x2: bin.hi, y: STRIP + (0.15 * bin.n) / all / most, y2: STRIP, color })),
-    whiskers: bins
-      .filter((bin) => Number.isFinite(bin.low))
-      .map((bin) => ({ x: bin.mean_score, y: bin.low, y2: bin.high, color })),
-    bins: bins.map((bin) => ({
-      x: bin.mean_score, y: bin.mean_label, n: bin.n, color,
-      range: `${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}`,
-    })),
+    whiskers: bins.filter((bin) => Number.isFinite(bin.low)).map((bin) => ({ x: bin.mean_score, y: bin.low, y2: bin.high, color })),
+    bins: bins.map((bin) => ({ x: bin.mean_score, y: bin.mean_label, n: bin.n, color, range: `${bin.lo.toFixed(1)} to ${bin.hi.toFixed(1)}` })),
   };
 }
 

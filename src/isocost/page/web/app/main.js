@@ -34,8 +34,7 @@ let views = {};
  * @type {any} */
 let latest = null;
 
-/** Everything that the present settings lead to.
- * @param {any} settings @returns {any} */
+/** @param {any} settings @returns {any} */
 function computed(settings) {
   const shown = whole.groups.map((_, i) => i).filter((i) => !settings.off.includes(i));
   const tally = subset(whole, shown);
@@ -98,9 +97,7 @@ function amountText(amount) {
 
 /** @param {HTMLElement} element @param {any[][]} sentences */
 function paragraphs(element, sentences) {
-  element.replaceChildren(
-    ...sentences.map((parts) => put(make("p"), parts)),
-  );
+  element.replaceChildren(...sentences.map((parts) => put(make("p"), parts)));
 }
 
 /** Tell the present state everywhere but in the pictures.
@@ -108,23 +105,17 @@ function paragraphs(element, sentences) {
 function tell(busy) {
   const results = computed(state);
   latest = results;
-  expose(results);
+  /** @type {any} */ (window).isocost = { results, state, set: update, settled: () => pending };
   showControls(page, known, state, results, busy);
   showWords(results);
   showNumbers(byId("numbers"), results, look);
   showRepairs(byId("repairs"), results, look);
   byId("copy-rule").disabled = !results.chosen?.rule;
   byId("copy-command").disabled = commandOf(page, results) === null;
-  remember(toHash(state, own));
-}
-
-/** Keep the settings in the address; inside a notebook there is none of our own.
- * @param {string} settings */
-function remember(settings) {
   try {
-    window.history.replaceState(null, "", `#${settings}`);
+    window.history.replaceState(null, "", `#${toHash(state, own)}`);
   } catch {
-    // A frame without an address: nothing is lost but the link.
+    // The frame of a notebook has no address: nothing is lost but the link.
   }
 }
 
@@ -161,11 +152,6 @@ function update(change, busy) {
 /** What is being drawn; tests wait for it.
  * @type {Promise<any>} */
 let pending = Promise.resolve();
-
-/** @param {any} results */
-function expose(results) {
-  /** @type {any} */ (window).isocost = { results, state, set: update, settled: () => pending };
-}
 
 /** @param {string | null} theme */
 function retheme(theme) {

@@ -9,8 +9,7 @@ import { verdictOf } from "./verdicts.js";
 /** What the page holds, how it looks, and the pictures that are drawn, by name.
  * @typedef {{page: any, look: any, views: Record<string, any>}} Sheet */
 
-/** Draw every chart that has a place in the page.
- * @param {Sheet} sheet @param {any} results */
+/** @param {Sheet} sheet @param {any} results */
 export async function showPictures(sheet, results) {
   const { look } = sheet;
   const places = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-chart]")]);
@@ -80,15 +79,13 @@ function showLegend(figure, { parts, isPartial = false }, look, { spoken, shown,
 /** Whether the page is drawn to be printed, by `write_pdf`: then nothing is folded away. */
 export const isForPaper = () => "paper" in document.documentElement.dataset;
 
-/** With more groups than this, only those furthest from what they say are shown at once. */
-const mostPanels = () => (isForPaper() ? Infinity : window.matchMedia("(max-width: 640px)").matches ? 2 : 6);
-
 /** One picture of reliability per group; they do not depend on the controls.
  * @param {Sheet} sheet @param {any} results @param {(task: () => Promise<any>) => void} later */
 export async function showReliability(sheet, results, later) {
   const element = byId("reliability");
   const order = results.m.map((/** @type {any} */ _, /** @type {number} */ i) => i);
-  const most = mostPanels();
+  // Of more groups only those furthest from what they say are shown at once.
+  const most = isForPaper() ? Infinity : window.matchMedia("(max-width: 640px)").matches ? 2 : 6;
   if (order.length > most) order.sort((/** @type {number} */ a, /** @type {number} */ b) => results.m[b].calibration_gap - results.m[a].calibration_gap);
   const rest = order.splice(most);
   element.replaceChildren();

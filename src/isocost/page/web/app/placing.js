@@ -23,14 +23,12 @@ const NEAR = 18;
 const TIED = 12;
 const CROSSED = 60;
 
-/** Numbers of the axes as pixels.
- * @param {{x: number, y: number}} place @param {Frame} frame @returns {Pixel} */
+/** @param {{x: number, y: number}} place @param {Frame} frame @returns {Pixel} */
 export function pixel({ x, y }, { left, right, low, high, width, height }) {
   return { x: ((x - left) / (right - left)) * width, y: height - ((y - low) / (high - low)) * height };
 }
 
-/** Pixels as numbers of the axes.
- * @param {Pixel} place @param {Frame} frame */
+/** @param {Pixel} place @param {Frame} frame */
 function unpixel({ x, y }, { left, right, low, high, width, height }) {
   return { x: left + (x / width) * (right - left), y: low + ((height - y) / height) * (high - low) };
 }
@@ -38,8 +36,7 @@ function unpixel({ x, y }, { left, right, low, high, width, height }) {
 /** Directions in which a text may stand, in sixteenths of a turn: beside, at the corners, above and below, between. */
 const TURNS = [0, 8, 14, 10, 2, 6, 12, 4, 15, 9, 1, 7, 13, 11, 3, 5];
 
-/** The seats around an anchor, the best first.
- * @param {number} gap to keep from it @returns {Seat[]} */
+/** @param {number} gap to keep from it @returns {Seat[]} */
 export function seatsAround(gap) {
   return [0, 8, 18, 30, 44, 60, 80, 104, 132, 164].flatMap((more) =>
     TURNS.map((turn) => {
@@ -79,8 +76,7 @@ export function isStruck(a, b, { left, right, top, bottom }) {
   return from <= to;
 }
 
-/** Whether two stretches cross.
- * @param {Stretch} one @param {Stretch} other */
+/** @param {Stretch} one @param {Stretch} other */
 function isCrossed(one, other) {
   /** @param {Pixel} p @param {Stretch} line */
   const side = (p, { a, b }) => (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
@@ -172,8 +168,7 @@ export function placed(wanted, crowd, look, frame, tries = 4) {
   return data;
 }
 
-/** The places around a mark, the best first.
- * @param {{x: number, y: number}} spot @param {number} gap to keep from it @param {string} [name] whose mark it is */
+/** @param {{x: number, y: number}} spot @param {number} gap to keep from it @param {string} [name] whose mark it is */
 export function around({ x, y }, gap, name) {
   return seatsAround(gap).map((seat) => ({ x, y, name, seat }));
 }

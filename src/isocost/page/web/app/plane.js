@@ -56,8 +56,7 @@ function addNeeded(data, { now, trivial, needed, isCut }, base, { blocked, arrow
   if (blocked) data["beyond"]?.push({ ...ends(trivial, needed), color });
 }
 
-/** How many pixels are between two places.
- * @param {Place} from @param {Place} to @param {Frame} frame */
+/** @param {Place} from @param {Place} to @param {Frame} frame */
 function apart(from, to, frame) {
   const [a, b] = [pixel(from, frame), pixel(to, frame)];
   return Math.hypot(b.x - a.x, b.y - a.y);
@@ -82,21 +81,16 @@ function ends(a, b) {
   return { x: a.x, y: a.y, x2: b.x, y2: b.y };
 }
 
-/** Where a group is, where its line ends, and where it would have to be.
- * @param {any} one @param {any} f @param {number} i */
+/** @param {any} one @param {any} f @param {number} i */
 function spotOf(one, f, i) {
   const now = { x: one.generalized_fpr, y: one.generalized_fnr };
   const trivial = { x: one.base_rate, y: 1 - one.base_rate };
   const share = f.alpha[i];
-  const isShown = share > 0 && Number.isFinite(share);
-  const needed = isShown
-    ? { x: now.x + share * (trivial.x - now.x), y: now.y + share * (trivial.y - now.y) }
-    : null;
-  return { now, trivial, needed };
+  if (!(share > 0 && Number.isFinite(share))) return { now, trivial, needed: null };
+  return { now, trivial, needed: { x: now.x + share * (trivial.x - now.x), y: now.y + share * (trivial.y - now.y) } };
 }
 
-/** How far the axes go.
- * @param {any[]} spots @param {any} chosen @param {number} width in pixels */
+/** @param {any[]} spots @param {any} chosen @param {number} width in pixels */
 function boundsOf(spots, chosen, width) {
   /** @param {"x" | "y"} axis @param {string} rate */
   const top = (axis, rate) => {

@@ -36,8 +36,7 @@ export function repairsOf(page, tally, shown, state) {
   return [...supplied, ...made];
 }
 
-/** The rule that the page computes itself.
- * @param {any} page @param {any} tally @param {any} state @returns {Offer} */
+/** @param {any} page @param {any} tally @param {any} state @returns {Offer} */
 function computedRule({ words }, tally, { cost, tolerance }) {
   const rule = withhold(tally, { cost, tolerance });
   if (rule) return { rule };
@@ -59,7 +58,12 @@ export function givenRule({ words, given, tally: whole }, tally, shown, method, 
   const fitting = made.filter((/** @type {any} */ one) =>
     one.cost === null || (one.cost === costText(state.cost) && one.tolerance === state.tolerance),
   );
-  if (!fitting.length) return { rule: null, why: madeFor(made, words), isElsewhere: true };
+  if (!fitting.length) {
+    const costs = new Set(made.map((/** @type {any} */ { cost }) => words.costs[cost]?.label.toLowerCase() ?? cost));
+    const tolerances = new Set(made.map((/** @type {any} */ { tolerance }) => general(tolerance)));
+    const told = { costs: [...costs].join(" or "), tolerances: [...tolerances].join(" or ") };
+    return { rule: null, why: plainText(fill(words.given_settings, told)), isElsewhere: true };
+  }
   /** @param {any} one what it was made for; null where the threshold does not matter */
   const away = (one) => Math.abs((one.threshold ?? state.threshold) - state.threshold);
   const nearest = fitting.reduce((/** @type {any} */ a, /** @type {any} */ b) => (away(b) < away(a) ? b : a));
@@ -70,15 +74,6 @@ export function givenRule({ words, given, tally: whole }, tally, shown, method, 
   const told = { used: general(nearest.threshold), name: words.methods[method].label };
   const [label, note] = [words.given_at, words.given_nearest].map((text) => plainText(fill(text, told)));
   return { ...offer, at: nearest.threshold, label, note };
-}
-
-/** Which costs and tolerances a method was made for, in words.
- * @param {any[]} made @param {any} words @returns {string} */
-function madeFor(made, words) {
-  const costs = new Set(made.map(({ cost }) => words.costs[cost]?.label.toLowerCase() ?? cost));
-  const tolerances = new Set(made.map(({ tolerance }) => general(tolerance)));
-  const told = { costs: [...costs].join(" or "), tolerances: [...tolerances].join(" or ") };
-  return plainText(fill(words.given_settings, told));
 }
 
 /** The rule that Python wrote in short, for the groups that are switched on.
@@ -96,8 +91,7 @@ export function fullRule(compact, tally, shown) {
   return { ...rule, cost };
 }
 
-/** What holds after a rule, and what it does to people.
- * @param {any} tally @param {any} rule @param {any} state */
+/** @param {any} tally @param {any} rule @param {any} state */
 export function effects(tally, rule, state) {
   if (!rule) return {};
   const { threshold, cost } = state;
@@ -118,8 +112,7 @@ export function effects(tally, rule, state) {
   }
 }
 
-/** Highest minus lowest.
- * @param {any[]} groups @param {string} name */
+/** @param {any[]} groups @param {string} name */
 export function spreadOf(groups, name) {
   const values = groups.map((one) => one[name]);
   return Math.max(...values) - Math.min(...values);

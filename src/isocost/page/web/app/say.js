@@ -7,8 +7,7 @@ import { general, roundUp } from "../model/numbers.js";
 
 /** @typedef {string | {name: string} | Part[]} Filling */
 
-/** A sentence with its places filled.
- * @param {string} template @param {Record<string, Filling>} [values] @returns {Part[]} */
+/** @param {string} template @param {Record<string, Filling>} [values] @returns {Part[]} */
 export function fill(template, values = {}) {
   return template.split(/\{(\w+)\}/).flatMap((piece, index) => {
     if (index % 2 === 0) return piece ? [piece] : [];
@@ -17,8 +16,7 @@ export function fill(template, values = {}) {
   });
 }
 
-/** A sentence as plain text.
- * @param {Part[]} parts @returns {string} */
+/** @param {Part[]} parts @returns {string} */
 export function plainText(parts) {
   return parts.map((part) => (typeof part === "string" ? part : part.name)).join("");
 }
@@ -30,8 +28,7 @@ export function put(element, parts) {
   return element;
 }
 
-/** An element with attributes and children.
- * @param {string} tag @param {Record<string, string>} [attributes]
+/** @param {string} tag @param {Record<string, string>} [attributes]
  * @param {...(Node | string)} children @returns {HTMLElement} */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -48,8 +45,7 @@ export function byId(id) {
   return element;
 }
 
-/** A share in percent with one decimal.
- * @param {number} share @returns {string} */
+/** @param {number} share @returns {string} */
 export function percent1(share) {
   return Number.isFinite(share) ? `${(100 * share).toFixed(1)}\u00a0%` : "–";
 }
@@ -67,8 +63,7 @@ export function figuresFor({ f }) {
   return figuresOf(f.costs, f.cost.kind);
 }
 
-/** The figures for groups with these costs.
- * @param {number[]} costs @param {string} kind @returns {Figures} */
+/** @param {number[]} costs @param {string} kind @returns {Figures} */
 export function figuresOf(costs, kind) {
   const [low, high] = [Math.min(...costs), Math.max(...costs)];
   let decimals = 1;
@@ -101,8 +96,7 @@ export function fixed(value, decimals) {
   return Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : "–";
 }
 
-/** A count with separators.
- * @param {number} value @returns {string} */
+/** @param {number} value @returns {string} */
 export function counted(value) {
   return value.toLocaleString("en", { maximumFractionDigits: 1 });
 }

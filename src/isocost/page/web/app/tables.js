@@ -30,8 +30,7 @@ export function evidenceOf(own, state) {
   };
 }
 
-/** The table of numbers.
- * @param {HTMLTableElement} table @param {any} results @param {any} look */
+/** @param {HTMLTableElement} table @param {any} results @param {any} look */
 export function showNumbers(table, results, look) {
   const { m, all, names, shown, words, own } = results;
   const heads = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
@@ -56,8 +55,7 @@ export function showNumbers(table, results, look) {
   table.tBodies[0]?.replaceChildren(...rows);
 }
 
-/** The table of repairs.
- * @param {HTMLTableElement} table @param {any} results @param {any} look */
+/** @param {HTMLTableElement} table @param {any} results @param {any} look */
 export function showRepairs(table, results, look) {
   const { repairs, before, state } = results;
   const lines = [{ key: "", label: "As it is", ...before }, ...repairs];

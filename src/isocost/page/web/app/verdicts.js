@@ -65,7 +65,9 @@ export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
   const isKnown = own.confidence !== null && ofCost !== null;
   const off = f.tolerance - own.tolerance;
   const difference = f.target_cost - Math.min(...f.costs);
-  const excess = excessOf(f);
+  // How far the highest cost is above what another group can reach, less the tolerance.
+  const ceilings = f.costs.map((/** @type {number} */ cost, /** @type {number} */ i) => (i === f.target ? Infinity : Math.max(cost, f.trivial_costs[i])));
+  const excess = f.target_cost - Math.min(...ceilings) - f.tolerance;
   const { difference_low, excess_low, excess_high, expected, unrepaired } = ofCost?.findings ?? {};
   const findings = {
     groups: Math.min(shown.length, own.groups),
@@ -86,17 +88,7 @@ export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
   return { ...judge(judgement, findings), findings, highest };
 }
 
-/** How far the highest cost is above what another group can reach, less the tolerance.
- * @param {any} f */
-function excessOf(f) {
-  const ceilings = f.costs
-    .map((/** @type {number} */ own, /** @type {number} */ i) => Math.max(own, f.trivial_costs[i]))
-    .filter((/** @type {number} */ _, /** @type {number} */ i) => i !== f.target);
-  return f.target_cost - Math.min(...ceilings) - f.tolerance;
-}
-
-/** Everything that a sentence of the verdict may be filled with.
- * @param {any} results @returns {Record<string, any>} */
+/** @param {any} results @returns {Record<string, any>} */
 function fieldsOf(results) {
   const { f, words, spoken, own, ofCost, state, verdict, figures, repairs } = results;
   const { findings } = verdict;
@@ -135,8 +127,7 @@ function fieldsOf(results) {
   return { ...fields, decisions };
 }
 
-/** The groups with the highest and lowest cost, and the numbers that a headline gives.
- * @param {any} results @param {number} low */
+/** @param {any} results @param {number} low */
 function endsOf({ f, spoken, figures }, low) {
   const isScore = f.cost.kind === "fpr" || f.cost.kind === "fnr";
   const isClear = figures.decimals === 1 && isScore && f.target_cost - f.costs[low] >= CLEAR;
@@ -239,8 +230,7 @@ function sharesOf({ f, words, spoken, judgement }) {
   return isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares;
 }
 
-/** The tiles, in the order of the verdict.
- * @param {any} results @param {Record<string, any>} fields */
+/** @param {any} results @param {Record<string, any>} fields */
 function keysOf(results, fields) {
   const { m, all, words, spoken, ofCost, verdict, figures, chosen } = results;
   const isKnown = ofCost?.disparity && verdict.findings.intervals && verdict.enough;
@@ -292,8 +282,7 @@ function geometryOf({ f, words, chosen, shown, judgement }, fields) {
   return ["axes", "line", move, chosen?.changes?.handed_over ? "deferring" : "both"].map((name) => fill(words[`geometry_${name}`], { ...fields, within }));
 }
 
-/** What stands above the explanation.
- * @param {any} results @returns {string} */
+/** @param {any} results @returns {string} */
 function whyOf({ f, words, verdict, doubt }) {
   if (!f.feasible) return verdict.reason === "infeasible" && verdict.findings.intervals ? words.why_not : words.why_not_measured;
   if (!f.changed.length || doubt) return words.why_nothing;

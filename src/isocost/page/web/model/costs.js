@@ -24,8 +24,7 @@ export function costFields(cost) {
   return { fp, fn, by_base_rate: cost.kind === "weighted" };
 }
 
-/** Whether the numbers differ by group.
- * @param {Cost} cost @returns {boolean} */
+/** @param {Cost} cost @returns {boolean} */
 export function isPerGroup(cost) {
   const { fp, fn } = costFields(cost);
   return Array.isArray(fp) || Array.isArray(fn);
@@ -57,16 +56,8 @@ export function costFor(cost, groups) {
 /** The numbers a and b of a group.
  * @param {Cost} cost @param {Group} group @param {number} baseRate @returns {[number, number]} */
 export function coefficients(cost, group, baseRate) {
-  const fields = costFields(cost);
-  const fp = amountOf(fields.fp, group);
-  const fn = amountOf(fields.fn, group);
-  return fields.by_base_rate ? [fp * (1 - baseRate), fn * baseRate] : [fp, fn];
-}
-
-/** @param {Amount} amount @param {Group} group @returns {number} */
-function amountOf(amount, group) {
-  if (!Array.isArray(amount)) return amount;
-  const key = keyOf(group);
-  const own = amount.filter(([named]) => keyOf(named) === key);
-  return at(own, 0)[1];
+  const { fp, fn, by_base_rate: weighted } = costFields(cost);
+  /** @param {Amount} amount @returns {number} */
+  const own = (amount) => (Array.isArray(amount) ? at(amount.filter(([named]) => keyOf(named) === keyOf(group)), 0)[1] : amount);
+  return weighted ? [own(fp) * (1 - baseRate), own(fn) * baseRate] : [own(fp), own(fn)];
 }

@@ -28,23 +28,11 @@ export function baseRate(sums) {
   return sums.w[1] / weightOf(sums);
 }
 
-/** The mean score of the negatives, c_fp.
- * @param {Sums} sums */
-function generalizedFpr(sums) {
-  return sums.wh[0] / sums.w[0];
-}
-
-/** One minus the mean score of the positives, c_fn.
- * @param {Sums} sums */
-function generalizedFnr(sums) {
-  return (sums.w[1] - sums.wh[1]) / sums.w[1];
-}
-
-/** The cost g = a c_fp + b c_fn.
+/** The cost g = a c_fp + b c_fn, of the mean score of the negatives and one minus that of the positives.
  * @param {Sums} sums @param {Group} group @param {Cost} cost */
 export function costOf(sums, group, cost) {
   const [a, b] = coefficients(cost, group, baseRate(sums));
-  return a * generalizedFpr(sums) + b * generalizedFnr(sums);
+  return a * (sums.wh[0] / sums.w[0]) + b * ((sums.w[1] - sums.wh[1]) / sums.w[1]);
 }
 
 /** The cost if everybody's score were the base rate, a mu + b (1 - mu).
@@ -55,22 +43,14 @@ export function trivialCostOf(sums, group, cost) {
   return a * mu + b * (1 - mu);
 }
 
-/** The numbers of every group.
- * @param {Tally} tally @param {{threshold: number, cost: Cost}} settings
+/** @param {Tally} tally @param {{threshold: number, cost: Cost}} settings
  * @returns {GroupMeasures[]} */
 export function measures(tally, { threshold, cost }) {
   const all = sum(tally.totals.map(weightOf));
   return tally.groups.map((group, index) => {
     const sums = at(tally.totals, index);
-    return {
-      group,
-      name: at(tally.names, index),
-      ...plainNumbers(tally, threshold, index),
-      share: weightOf(sums) / all,
-      calibration_gap: calibrationGap(levelsOf(tally, index)),
-      cost: costOf(sums, group, cost),
-      trivial_cost: trivialCostOf(sums, group, cost),
-    };
+    const costs = { cost: costOf(sums, group, cost), trivial_cost: trivialCostOf(sums, group, cost) };
+    return { group, name: at(tally.names, index), ...numbersOf(tally, threshold, index), share: weightOf(sums) / all, ...costs };
   });
 }
 
@@ -78,24 +58,17 @@ export function measures(tally, { threshold, cost }) {
  * @param {Tally} tally @param {{threshold: number, cost: Cost}} settings @returns {Measures} */
 export function overall(tally, { threshold, cost }) {
   const sums = pooled(tally.totals);
-  const meaningless = isPerGroup(cost);
-  return {
-    ...plainNumbers(tally, threshold),
-    share: 1,
-    calibration_gap: calibrationGap(levelsOf(tally)),
-    cost: meaningless ? Number.NaN : costOf(sums, "all", cost),
-    trivial_cost: meaningless ? Number.NaN : trivialCostOf(sums, "all", cost),
-  };
+  const [own, trivial] = isPerGroup(cost) ? [Number.NaN, Number.NaN] : [costOf(sums, "all", cost), trivialCostOf(sums, "all", cost)];
+  return { ...numbersOf(tally, threshold), share: 1, cost: own, trivial_cost: trivial };
 }
 
 /** The sums over one kind of people.
  * @typedef {{w: number, wh: number, wh2: number}} KindSums */
 
-/** The numbers of the table of measures, and how many people there are, of a group or of everybody.
- *
- * Where merged bins lie across the threshold, what depends on it is not known.
+/** The numbers of the table of measures, the gap, and how many people there are, of a group or of everybody; where
+ * merged bins lie across the threshold, what depends on it is not known.
  * @param {Tally} tally @param {number} threshold @param {number} [group] @returns {any} */
-function plainNumbers(tally, threshold, group) {
+function numbersOf(tally, threshold, group) {
   const first = firstBin(tally.cuts, threshold);
   const isDecided = decides(tally, threshold, group);
   const kinds = Object.fromEntries(KINDS.map((kind) => [kind, { w: 0, wh: 0, wh2: 0 }]));
@@ -111,7 +84,7 @@ function plainNumbers(tally, threshold, group) {
     name,
     row.uses_threshold && !isDecided ? Number.NaN : meanOf(row, kinds),
   ]);
-  return { n, weight, ...Object.fromEntries(values) };
+  return { n, weight, ...Object.fromEntries(values), calibration_gap: calibrationGap(levelsOf(tally, group)) };
 }
 
 /** A measure, from the sums of the kinds of people; NaN if nobody is of its kinds.
@@ -127,8 +100,7 @@ function meanOf(row, kinds) {
   return total > 0 ? added / total : Number.NaN;
 }
 
-/** The bins of one group, or of everybody, that hold anybody.
- * @param {Tally} tally @param {number} [group] @returns {Level[]} */
+/** @param {Tally} tally @param {number} [group] @returns {Level[]} */
 function levelsOf(tally, group) {
   /** @type {Map<number, Level>} */
   const byBin = new Map();
@@ -186,8 +158,10 @@ export function feasibility(tally, cost, tolerance = 0) {
   const ceiling = costs.map((own, i) => Math.max(own, at(trivial, i)));
   const scale = Math.max(...ceiling);
   const isShort = ceiling.map((top) => goal > top + COST_SLACK * scale);
+  // The share to withhold is (goal - g) / (trivial - g).
   const alpha = costs.map((own, i) => {
-    const share = mixingRate(own, at(trivial, i), goal, scale);
+    if (goal - own <= COST_SLACK * scale) return 0;
+    const share = at(trivial, i) > own ? (goal - own) / (at(trivial, i) - own) : Infinity;
     return isShort[i] ? share : Math.min(share, 1);
   });
   const required = Math.min(...ceiling);
@@ -198,15 +172,6 @@ export function feasibility(tally, cost, tolerance = 0) {
     smallest_tolerance: Math.max(0, highest - required),
     required_cost: required,
   };
-}
-
-/** The share to withhold, (goal - g) / (trivial - g).
- * @param {number} own @param {number} trivial @param {number} goal @param {number} scale
- * @returns {number} */
-function mixingRate(own, trivial, goal, scale) {
-  const need = goal - own;
-  if (need <= COST_SLACK * scale) return 0;
-  return trivial > own ? need / (trivial - own) : Infinity;
 }
 
 /** @param {boolean[]} flags @returns {number[]} */

@@ -10,8 +10,7 @@ export function justBelow(x) {
   return numbers[0];
 }
 
-/** The sum of numbers in their order.
- * @param {Iterable<number>} values @returns {number} */
+/** @param {Iterable<number>} values @returns {number} */
 export function sum(values) {
   let total = 0;
   for (const value of values) total += value;
@@ -40,9 +39,7 @@ export function countAtMost(sorted, x) {
 
 /** The element of a list that must be there.
  * @template T
- * @param {readonly T[]} list
- * @param {number} index
- * @returns {T} */
+ * @param {readonly T[]} list @param {number} index @returns {T} */
 export function at(list, index) {
   const element = list[index < 0 ? list.length + index : index];
   if (element === undefined) throw new RangeError(`no element ${index} of ${list.length}`);
@@ -68,8 +65,7 @@ export function general(value, digits = 6) {
   return `${withoutZeros(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;
 }
 
-/** A decimal number without trailing zeros.
- * @param {string} text @returns {string} */
+/** @param {string} text @returns {string} */
 function withoutZeros(text) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }

@@ -52,8 +52,7 @@ export function makeRule(tally, { method, cost, settings, rows, notes, salt = "i
   };
 }
 
-/** The intervals of one group, from low to high.
- * @param {Rule} rule @param {Group} group @returns {Segment[]} */
+/** @param {Rule} rule @param {Group} group @returns {Segment[]} */
 function segmentsOf(rule, group) {
   const key = keyOf(group);
   /** @type {Map<string, Segment>} */
@@ -68,9 +67,7 @@ function segmentsOf(rule, group) {
   return [...segments.values()].sort((a, b) => a.lo - b.lo || a.hi - b.hi);
 }
 
-/** The bins of a segment, from the first up to, not including, the last.
- *
- * Ends that are no cuts are an error: there is no closed form.
+/** The bins of a segment, up to, not including, the last; where it ends inside a bin there is no closed form.
  * @param {Tally} tally @param {{lo: number, hi: number}} segment @returns {[number, number]} */
 function binsOf({ cuts }, { lo, hi }) {
   const [first, last] = [firstBin(cuts, lo), firstBin(cuts, hi)];
@@ -93,18 +90,11 @@ function slopeOf(row) {
   return (Number(row.end) - Number(row.value)) / (row.hi - row.lo);
 }
 
-/** What a score becomes.
- * @param {Row} row @param {number} score @returns {number} */
+/** @param {Row} row @param {number} score @returns {number} */
 function scoreAfter(row, score) {
   if (row.value === null) return 1 - score;
   if (row.end === undefined) return row.value;
   return Math.min(Math.max(row.value + slopeOf(row) * (score - row.lo), 0), 1);
-}
-
-/** Whether a row hands people over.
- * @param {Row | null} row */
-function isDeferred(row) {
-  return row?.action === "defer";
 }
 
 /** Part of a cell with one fate: what becomes of it, its share, and whether a coin decides.
@@ -137,7 +127,7 @@ function portionsOf(rule, tally) {
 /** What the rule will do to these scores on average over the coin, in closed form.
  * @param {Rule} rule @param {Tally} tally @returns {Tally} */
 export function expected(rule, tally) {
-  const decided = portionsOf(rule, tally).filter(({ row }) => !isDeferred(row));
+  const decided = portionsOf(rule, tally).filter(({ row }) => row?.action !== "defer");
   const moved = decided.flatMap(({ cell, row, share }) =>
     (row === null ? [cell] : movedCells(cell, row, tally)).map((one) => shareOf(one, share)),
   );
@@ -149,7 +139,7 @@ export function expected(rule, tally) {
  * Its bin is that of the moved mean, not that of the moved bin: 0.5 mirrored stays in its bin.
  * @param {Cell} cell @param {Row} row @param {number[]} cuts @returns {Cell} */
 function movedCell(cell, row, cuts) {
-  if (isDeferred(row)) return cell;
+  if (row.action === "defer") return cell;
   const mean = scoreAfter(row, cellMean(cell, cuts));
   const bin = binOf(cuts, mean);
   const after = { ...cell, bin, first: bin, end: bin + 1, ...movedSums(cell, row, mean) };
@@ -161,8 +151,7 @@ function movedCell(cell, row, cuts) {
   return { ...after, first: Math.min(low, bin), end: Math.max(high, bin) + 1 };
 }
 
-/** The sums of scores and of their squares after a row was applied.
- * @param {Cell} cell @param {Row} row @param {number} mean @returns {{wh: number, wh2: number}} */
+/** @param {Cell} cell @param {Row} row @param {number} mean @returns {{wh: number, wh2: number}} */
 function movedSums(cell, row, mean) {
   if (row.value === null) return { wh: cell.w - cell.wh, wh2: cell.w - 2 * cell.wh + cell.wh2 };
   return { wh: cell.w * mean, wh2: cell.w * (mean * mean + varianceAfter(cell, row, mean)) };
@@ -192,8 +181,7 @@ function movedCells(cell, row, { cuts, bins }) {
   return [shareOf(atScore(cell, low, cuts), share), shareOf(atScore(cell, high, cuts), 1 - share)];
 }
 
-/** A cell whose people all have one score.
- * @param {Cell} cell @param {number} score @param {number[]} cuts @returns {Cell} */
+/** @param {Cell} cell @param {number} score @param {number[]} cuts @returns {Cell} */
 function atScore(cell, score, cuts) {
   const bin = binOf(cuts, score);
   return { ...cell, bin, first: bin, end: bin + 1, wh: cell.w * score, wh2: cell.w * score * score };
@@ -211,8 +199,7 @@ function shareOf(cell, share) {
 /** A score that moves by no more than this has not moved. */
 const SAME = 1e-12;
 
-/** What a rule does to everybody, and to each group.
- * @param {Tally} tally @param {Rule} rule @param {number} [threshold]
+/** @param {Tally} tally @param {Rule} rule @param {number} [threshold]
  * @returns {{overall: Changes, groups: (Changes & {group: Group, name: string})[]}} */
 export function changes(tally, rule, threshold = 0.5) {
   const portions = portionsOf(rule, tally);
@@ -239,7 +226,7 @@ function changesOf(portions, first, isDecided) {
   return {
     // The old score is the mean of the cell.
     changed: weight(portions.filter(({ cell, after }) => Math.abs(after.wh - cell.wh) / cell.w > SAME)) / total,
-    handed_over: weight(portions.filter(({ row }) => isDeferred(row))) / total,
+    handed_over: weight(portions.filter(({ row }) => row?.action === "defer")) / total,
     by_coin: weight(portions.filter(({ coin }) => coin)) / total,
     decisions: isKnown ? weight(turned) / total : Number.NaN,
   };

@@ -33,25 +33,16 @@ import { addUp, at, countAtMost, sum } from "./numbers.js";
 /** A payload whose columns are cells, with the cut points between bins and the sums of each group.
  * @typedef {Omit<Payload, "cells"> & {cuts: number[], cells: Cell[], totals: Sums[]}} Tally */
 
-/** The tally that a payload holds.
- * @param {Payload} payload @returns {Tally} */
+/** @param {Payload} payload @returns {Tally} */
 export function readTally(payload) {
   const { cells: columns, bins, edges } = payload;
   /** @param {string} name @param {string} instead */
   const column = (name, instead) => columns[name] ?? columns[instead] ?? [];
-  const [bin, n] = [column("bin", ""), column("n", "")];
-  const [first, end] = [column("first", "bin"), columns["end"]];
+  const [group = [], label = [], bin = [], n = [], wh = [], wh2 = []] = ["group", "label", "bin", "n", "wh", "wh2"].map((name) => column(name, ""));
+  const [first, w, w2, end] = [column("first", "bin"), column("w", "n"), column("w2", "n"), columns["end"]];
   const cells = bin.map((own, i) => ({
-    group: at(column("group", ""), i),
-    label: at(column("label", ""), i),
-    bin: own,
-    first: at(first, i),
-    end: end ? at(end, i) : own + 1,
-    n: at(n, i),
-    w: at(column("w", "n"), i),
-    w2: at(column("w2", "n"), i),
-    wh: at(column("wh", ""), i),
-    wh2: at(column("wh2", ""), i),
+    group: at(group, i), label: at(label, i), bin: own, first: at(first, i), end: end ? at(end, i) : own + 1,
+    n: at(n, i), w: at(w, i), w2: at(w2, i), wh: at(wh, i), wh2: at(wh2, i),
   }));
   const totals = totalsOf(cells, payload.groups.length);
   return { ...payload, cuts: cutsOf(bins, edges), cells, totals };
@@ -107,8 +98,7 @@ export function joinTo(known, more, names) {
   known.end = Math.max(known.end, more.end);
 }
 
-/** The sums of each group.
- * @param {Cell[]} cells @param {number} groups @returns {Sums[]} */
+/** @param {Cell[]} cells @param {number} groups @returns {Sums[]} */
 function totalsOf(cells, groups) {
   /** @type {Sums[]} */
   const totals = Array.from({ length: groups }, () => ({ n: [0, 0], w: [0, 0], wh: [0, 0] }));
@@ -122,16 +112,14 @@ function totalsOf(cells, groups) {
   return totals;
 }
 
-/** The sums of everybody together.
- * @param {Sums[]} totals @returns {Sums} */
+/** @param {Sums[]} totals @returns {Sums} */
 export function pooled(totals) {
   /** @param {"n" | "w" | "wh"} name @returns {[number, number]} */
   const both = (name) => [sum(totals.map((t) => t[name][0])), sum(totals.map((t) => t[name][1]))];
   return { n: both("n"), w: both("w"), wh: both("wh") };
 }
 
-/** The weight of both labels together.
- * @param {Sums} sums @returns {number} */
+/** @param {Sums} sums @returns {number} */
 export function weightOf(sums) {
   return sums.w[0] + sums.w[1];
 }
@@ -155,16 +143,10 @@ export function straddles(cell, first) {
   return cell.first < first && first < cell.end;
 }
 
-/** Whether it is known of everybody on which side of a threshold they are.
- *
- * It must be a cut point, and no merged bins may lie across it.
- * @param {Tally} tally @param {number} threshold
- * @param {number} [group] of this group only
- * @returns {boolean} */
+/** Whether it is known on which side of a threshold everybody is: it is a cut point, and no merged bins lie across it.
+ * @param {Tally} tally @param {number} threshold @param {number} [group] of this group only @returns {boolean} */
 export function decides(tally, threshold, group) {
   const first = firstBin(tally.cuts, threshold);
   if (first < 0) return false;
-  return !tally.cells.some(
-    (cell) => (group === undefined || cell.group === group) && straddles(cell, first),
-  );
+  return !tally.cells.some((cell) => (group === undefined || cell.group === group) && straddles(cell, first));
 }
