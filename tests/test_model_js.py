@@ -331,7 +331,8 @@ def check_effects(answer, rule, tally, case, where, names=MEASURED, told_of=CHAN
 
 
 def same_cells(page, tally, where):
-    for name in (*KEYS, *SUMS):
+    # Fourth powers of weights are for intervals, which the page does not compute.
+    for name in (name for name in (*KEYS, *SUMS) if name != "w4"):
         mine = np.array([cell[name] for cell in page], dtype=float)
         theirs = getattr(tally.cells, name).astype(float)
         assert mine.shape == theirs.shape, where
