@@ -6,6 +6,7 @@ ISOCOST_OFFERS is how many of them are tried; ``make test-offers`` tries 40.
 
 import json
 import os
+import pickle
 import re
 import shlex
 import warnings
@@ -283,3 +284,22 @@ def test_linear_programs_of_many_groups_are_made_only_by_name():
     assert offers["odds"].rule.rows
     with pytest.raises(KeyError):
         offers["blind"]
+
+
+def test_offers_that_were_looked_at_can_be_pickled():
+    audit = ic.audit(compas(), "fpr", replicates=0)
+    assert audit.advice
+    assert pickle.loads(pickle.dumps(audit)).advice == audit.advice
+    told = []
+    comparison = ic.compare(
+        compas(),
+        cost="fpr",
+        tolerance=0.06,
+        remakes=10,
+        progress=lambda *so_far: told.append(so_far),
+    )
+    known = comparison.offers["withhold"].unseen
+    again = pickle.loads(pickle.dumps(comparison)).offers
+    assert told
+    assert again["withhold"].unseen == known
+    assert again["coarsen"].rule == comparison.offers["coarsen"].rule

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -277,6 +277,10 @@ class Offer(Record):
     question: Question
     options: Mapping[str, Any] = field(default_factory=dict)
     progress: Report | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is told of the progress stays here.
+        return vars(self) | {"progress": None}
 
     @property
     def repair(self) -> Repair:
@@ -546,18 +550,22 @@ class Offers(Mapping[str, Offer]):
         self._listed = [n for n, one in REPAIRS.items() if one.goal == "cost" or not many]
         self._made: dict[str, Offer] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is told of the progress stays here.
+        return vars(self) | {"progress": None}
+
     def __getitem__(self, name: str) -> Offer:
         if name not in self._made:
             if name not in REPAIRS:
                 raise KeyError(name)
-            place = self._listed.index(name) if name in self._listed else 0
-
-            def report(share: float, rows: int | None) -> None:
-                if self.progress is not None:
-                    self.progress((place + share) / len(self), rows)
-
+            report = None if self.progress is None else partial(self._report, name)
             self._made[name] = Offer(name, self.tally, self.question, progress=report)
         return self._made[name]
+
+    def _report(self, name: str, share: float, rows: int | None) -> None:
+        place = self._listed.index(name) if name in self._listed else 0
+        if self.progress is not None:
+            self.progress((place + share) / len(self), rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
