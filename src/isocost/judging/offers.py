@@ -24,6 +24,7 @@ from isocost.errors import (
     NotAdvisedError,
     Problem,
     UsageError,
+    command_text,
     spoken,
 )
 from isocost.groups import Group
@@ -408,8 +409,10 @@ class Offer(Record):
         hint = fill(SENTENCES["possible_with_none"])
         for name, value in self.possible_with.items():
             own = "_of_rates" if name == "tolerance" and self.repair.goal == "rates" else ""
-            python = f"ic.{self.repair.function}(tally, tolerance={value:g})"
-            shell = f"isocost fit --method {self.name} --tolerance {value:g}"
+            asked = {name: value} | self.question.changed("threshold", "min_group")
+            words = ", ".join(f"{option}={setting:g}" for option, setting in asked.items())
+            python = f"ic.{self.repair.function}(tally, {words})"
+            shell = command_text("fit", "--method", self.name, "--tolerance", f"{value:g}")
             fields = {"value": f"{value:g}", "way": spoken(python, shell)}
             hint = fill(SENTENCES[f"possible_with_{name}{own}"], **fields)
         return plain([*why, *([] if self.why_not in NEVER else hint)])
