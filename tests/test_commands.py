@@ -16,7 +16,7 @@ from tests.test_scripts import bundle
 from tests.test_scripts import run as run_script
 
 TOKEN = (
-    r"--(?:method|cost|tolerance|threshold|detect) [^\s();,]+|-o [^\s();,]+"
+    r"--(?:method|cost|tolerance|threshold|detect|confidence|remakes) [^\s();,]+|-o [^\s();,]+"
     r"|--[a-z-]+(?:='[^']*'|=[^\s'();]+)?|'[^']*'|[\w./-]+\.csv"
 )
 PRINTED = re.compile(rf"isocost (?:audit|fit|plan|recalibrate)(?: (?:{TOKEN}))*")

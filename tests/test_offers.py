@@ -6,6 +6,7 @@ ISOCOST_OFFERS is how many of them are tried; ``make test-offers`` tries 40.
 
 import json
 import os
+import pickle
 import re
 import shlex
 import warnings
@@ -285,3 +286,59 @@ def test_linear_programs_of_many_groups_are_made_only_by_name():
     assert offers["odds"].rule.rows
     with pytest.raises(KeyError):
         offers["blind"]
+
+
+def test_offers_that_were_looked_at_can_be_pickled():
+    audit = ic.audit(compas(), "fpr", replicates=0)
+    assert audit.advice
+    assert pickle.loads(pickle.dumps(audit)).advice == audit.advice
+    told = []
+    comparison = ic.compare(
+        compas(),
+        cost="fpr",
+        tolerance=0.06,
+        remakes=10,
+        progress=lambda *so_far: told.append(so_far),
+    )
+    known = comparison.offers["withhold"].unseen
+    again = pickle.loads(pickle.dumps(comparison)).offers
+    assert told
+    assert again["withhold"].unseen == known
+    assert again["coarsen"].rule == comparison.offers["coarsen"].rule
+
+
+def speaking_shell(words):
+    """Run a command that fails, and raise its error."""
+    with speaking(SHELL):
+        CliRunner().invoke(app, words, catch_exceptions=False, standalone_mode=False)
+
+
+def test_commands_in_messages_run(tmp_path, monkeypatch):
+    """They name the data, the settings, and the repair that was asked for."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    shape = {"x": (0.4, 39.6), "y": (0.9, 39.0)}
+    rows = [(s, int(rng.random() < s), g) for g, p in shape.items() for s in rng.beta(*p, 4000)]
+    lines = [f"{score:.4f},{label},{group}" for score, label, group in rows]
+    Path("rare.csv").write_text("\n".join(["score,label,group", *lines]))
+    asked = ["--cost", "fpr", "--threshold", "0.4", "--confidence", "0.9", "--remakes", "10"]
+    words = ["fit", "rare.csv", "--method", "reconcile", *asked, "-o", "rule.json"]
+    with pytest.raises(ic.NotAdvisedError) as refused:
+        copy_context().run(speaking_shell, words)
+    command = re.search(r"\((isocost plan .*?) tells how much\)", str(refused.value))[1]
+    assert "--method reconcile" in command
+    assert "--threshold 0.4 --confidence 0.9" in command
+    ran(*shlex.split(command)[1:])
+
+
+def test_a_tolerance_of_rates_is_hinted_at_with_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = drawn_rows(2, [3000, 3000], [(8, 2), (1, 9)])
+    lines = [",".join(map(str, row)) for row in zip(*data.values(), strict=True)]
+    Path("apart.csv").write_text("\n".join([",".join(data), *lines]))
+    with speaking(SHELL):
+        shown = ran("compare", "apart.csv", "--remakes", "10", "--threshold", "0.4")
+    command = re.search(r"\((isocost fit .*--method reconcile .*)\)", shown)[1]
+    assert "apart.csv" in command
+    assert "--threshold 0.4" in command
+    ran(*shlex.split(command)[1:], "--anyway", "-o", "rule.json")

@@ -608,3 +608,9 @@ def test_reversals_are_about_people_who_are_decided(lower, upper, count):
     rows = [Row("a", 0.0, 0.5, *each) for each in lower]
     rows += [Row("a", 0.5, 1.0, *each) for each in upper]
     assert reversals(rows) == {"a": count}
+
+
+@pytest.mark.parametrize("tally", [None, 3, "data.csv"])
+def test_a_rule_is_made_again_from_a_tally_only(tally):
+    with pytest.raises(ic.UsageError, match="tally: must be"):
+        ic.withhold(compas(), "fpr", 0.06).remake(tally)

@@ -885,6 +885,7 @@ class Rule(Saved):
         """
         from isocost.repairs.table import remade
 
+        check_tally(tally)
         return remade(self, tally, advised=True)
 
     def handed_over(self, tally: Tally, threshold: float | None = None) -> HandedOver:

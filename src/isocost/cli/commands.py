@@ -115,6 +115,7 @@ def audit(
         show_result(arranged, printing, show)
         return
     result = ic.audit(tally, question=question_about(measuring, tally), warn=False)
+    _speak_of(data, tally, result.question)
     show_result(result, printing, lambda out: show_audit(out, result, plot, data, full=full))
     difference = result.disparity.difference
     if fail_above is not None and difference > fail_above:
@@ -281,7 +282,7 @@ def fit(
     writing.check(".json")
     question = repairing.question()
     tally, merged, apart = _kept_apart(data, columns, question.edges, holdout, split)
-    _speak_of(data, tally, question)
+    _speak_of(data, tally, question, repairing.method, repairing.options.get("tolerance"))
     first = None if recalibrate is None else ic.recalibrate(tally, recalibrate)
     basis = tally if first is None else first.expected(tally)
     with progress("asking what it does to new people") as report:
@@ -335,15 +336,34 @@ def _kept_apart(
     return *read_merged(data, columns, edges, Part(share, False)), apart
 
 
-def _speak_of(files: Sequence[str], tally: Tally, question: Question) -> None:
-    """Name commands in messages so that they read the same data, and ask about the same cost."""
+def _speak_of(
+    files: Sequence[str],
+    tally: Tally,
+    question: Question,
+    method: str | None = None,
+    tolerance: float | None = None,
+) -> list[str]:
+    """Name commands in messages so that they read the same data, and ask the same question.
+
+    ``method`` is the repair to plan, if there is one, and ``tolerance`` that of this repair.  The
+    list holds the commands that were named so far.
+    """
     asked = [] if question.cost.is_per_group else ["--cost", str(question.cost)]
+    asked += options.words_of(question)
+    limit = question.tolerance if tolerance is None else tolerance
+    named: list[str] = []
 
     def written(name: str, *more: str) -> str:
-        words = [*more, *asked] if name == "plan" else more
-        return tally.reading.command(name, files, *words, bins=tally.bins).text
+        words = list(more)
+        if name == "plan" and more:
+            words = words if method is None else ["--method", method]
+            words += ["--tolerance", f"{limit:.12g}"] if limit else []
+        words += asked if name in ("fit", "plan") else []
+        named.append(tally.reading.command(name, files, *words, bins=tally.bins).text)
+        return named[-1]
 
     speak_of(written)
+    return named
 
 
 def compare(
@@ -365,16 +385,16 @@ def compare(
     """
     from isocost.repairs.composition import edges_of, question_of
 
-    named = rules or []
-    more = [str(path) for path in named if format_of(read_text(path)) == TALLY]
-    loaded = {path.stem: Rule.load(path) for path in named if str(path) not in more}
+    paths = rules or []
+    more = [str(path) for path in paths if format_of(read_text(path)) == TALLY]
+    loaded = {path.stem: Rule.load(path) for path in paths if str(path) not in more}
     question = asking.question(question_of(*loaded.values()))
     tally = read([data, *more], columns, edges_of(loaded.values(), *question.edges))
-    _speak_of([data, *more], tally, question)
+    named = _speak_of([data, *more], tally, question)
     with progress("making every repair") as report:
         result = ic.compare(tally, loaded or None, question=question, progress=report)
         notes = result.notes()
-    show_result(result, printing, lambda out: show_tables(out, result.printed(), notes))
+    show_result(result, printing, lambda out: show_tables(out, result.printed(), notes, named))
 
 
 def apply(

@@ -273,6 +273,15 @@ class Asking:
         return Question(**{**(usual or {}), **given, **more})
 
 
+def words_of(question: Question) -> list[str]:
+    """Options that ask a question again, beside its cost and tolerance."""
+    names = ("threshold", "confidence", "replicates", "remakes", "seed", "min_group")
+    given = question.changed(*names).items()
+    # There is no option for no intervals.
+    known = [(name.replace("_", "-"), value) for name, value in given if value is not None]
+    return [word for name, value in known for word in (f"--{name}", f"{value:.12g}")]
+
+
 def _measures_help() -> str:
     from isocost.measures.table import FAMILIES
 

@@ -381,15 +381,21 @@ def progress(what: str) -> Iterator[Report | None]:
 
 
 def show_tables(
-    out: Printer, tables: Iterable[tuple[str, list[str], list[list[str]]]], texts: Iterable[str]
+    out: Printer,
+    tables: Iterable[tuple[str, list[str], list[list[str]]]],
+    texts: Iterable[str],
+    commands: Sequence[str] = (),
 ) -> None:
-    """Tables and then texts, with an empty line before each but the first."""
+    """Tables and then texts, with an empty line before each but the first.
+
+    Lines do not end within ``commands``.
+    """
     for index, table in enumerate(tables):
         if index:
             say()
         out.table(*table)
     for text in filter(None, texts):
-        out.prose(f"\n{text}")
+        out.prose(f"\n{text}", commands=commands)
 
 
 BRIEF = ("base_rate", "fpr", "fnr", "selection_rate", "calibration_gap")

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from isocost.checks import check_word
+from isocost.errors import command_text, spoken
 from isocost.groups import Group, names_of, shown_names
 from isocost.judging.audit import Answer, Audit, audit
 from isocost.judging.offers import MOST_PROGRAMS, Compared, Offer, Offers, compared, unrepaired
@@ -195,6 +196,9 @@ class Comparison(Answer):
             names = shown_names(self.audit.groups)
             off = few_names([Name(names[group]) for group in self.audit.miscalibrated])
             fields = {"off": off or "some groups", "methods": joined(methods, SENTENCES["or"])}
+            if reason == "unhelpful":
+                shell = command_text("plan", "--method", methods[0])
+                fields["plan_repair"] = spoken("ic.plan_repair", shell)
             return plain(fill(SENTENCES[f"choice_{kind}"], **fields))
         offer, outlook = self.offers[method], self.outlooks[method]
         done, promise = offer.compared.changes, offer.made().promise

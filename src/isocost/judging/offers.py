@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from isocost.errors import (
     NotAdvisedError,
     Problem,
     UsageError,
+    command_text,
     spoken,
 )
 from isocost.groups import Group
@@ -267,6 +268,10 @@ class Offer(Record):
     options: Mapping[str, Any] = field(default_factory=dict)
     progress: Report | None = field(default=None, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is told of the progress stays here.
+        return vars(self) | {"progress": None}
+
     @property
     def repair(self) -> Repair:
         """The row of the table of repairs."""
@@ -393,8 +398,10 @@ class Offer(Record):
         hint = fill(SENTENCES["possible_with_none"])
         for name, value in self.possible_with.items():
             own = "_of_rates" if name == "tolerance" and self.repair.goal == "rates" else ""
-            python = f"ic.{self.repair.function}(tally, tolerance={value:g})"
-            shell = f"isocost fit --method {self.name} --tolerance {value:g}"
+            asked = {name: value} | self.question.changed("threshold", "min_group")
+            words = ", ".join(f"{option}={setting:g}" for option, setting in asked.items())
+            python = f"ic.{self.repair.function}(tally, {words})"
+            shell = command_text("fit", "--method", self.name, "--tolerance", f"{value:g}")
             fields = {"value": f"{value:g}", "way": spoken(python, shell)}
             hint = fill(SENTENCES[f"possible_with_{name}{own}"], **fields)
         return plain([*why, *([] if self.why_not in NEVER else hint)])
@@ -535,18 +542,22 @@ class Offers(Mapping[str, Offer]):
         self._listed = [n for n, one in REPAIRS.items() if one.goal == "cost" or not many]
         self._made: dict[str, Offer] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Who is told of the progress stays here.
+        return vars(self) | {"progress": None}
+
     def __getitem__(self, name: str) -> Offer:
         if name not in self._made:
             if name not in REPAIRS:
                 raise KeyError(name)
-            place = self._listed.index(name) if name in self._listed else 0
-
-            def report(share: float, rows: int | None) -> None:
-                if self.progress is not None:
-                    self.progress((place + share) / len(self), rows)
-
+            report = None if self.progress is None else partial(self._report, name)
             self._made[name] = Offer(name, self.tally, self.question, progress=report)
         return self._made[name]
+
+    def _report(self, name: str, share: float, rows: int | None) -> None:
+        place = self._listed.index(name) if name in self._listed else 0
+        if self.progress is not None:
+            self.progress((place + share) / len(self), rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)

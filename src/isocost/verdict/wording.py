@@ -136,8 +136,9 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
         "threshold", "confidence", "replicates", "remakes", "seed", "min_group"
     )
     costs = question.changed("tolerance") | rates
+    detect = {"detect": float(f"{difference:.2g}") if known else 0.05}
     made: dict[str, tuple[str, str, dict[str, Any]]] = {
-        "plan": ("plan", "", {"detect": float(f"{difference:.2g}") if known else 0.05}),
+        "plan": ("plan", "", detect | question.changed("confidence", "min_group")),
         "withhold": ("fit", "withhold", costs),
         "coarsen": ("fit", "coarsen", costs),
         "coarsen_decisions": ("fit", "coarsen", costs | {"allow_decision_changes": True}),
@@ -166,7 +167,7 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
 
     if data is None or cost.is_per_group:
         return {key: call(*one) for key, one in made.items()}
-    made |= {"plan_repair": ("plan", "withhold", {}), "recalibrate": ("recalibrate", "", {})}
+    made |= {"plan_repair": ("plan", "withhold", costs), "recalibrate": ("recalibrate", "", {})}
     return {key: line(*one) for key, one in made.items()}
 
 
