@@ -166,7 +166,11 @@ def test_every_repair_and_a_choice():
     assert found.said in text
     assert found.said.startswith("Take reconcile: among new people groups are expected to differ")
     assert f"accuracy is expected to be {outlook.accuracy.expected:.3f}" in found.said
-    assert "original" in text.split("For new people, expected")[1]
+    # The column without a repair has the numbers of the sentence, not those of another rule.
+    _, header, rows = found.printed()[1]
+    without = {row[0]: row[header.index("original")] for row in rows}
+    assert without["costs differ by"] == f"{outlook.cost_difference.unrepaired:.4f}"
+    assert without["accuracy"] == f"{outlook.accuracy.unrepaired:.4f}"
     content = found.to_dict()
     assert content["choice"]["method"] == "reconcile"
     assert content["unseen"].keys() == {"odds", "reconcile", "hand_over"}

@@ -301,7 +301,10 @@ class Comparison(Answer):
                 for rule, own in texts.items()
             ]
 
-        without = [ORIGINAL, *rows(0)[0][1:]]
+        # Estimates without a repair differ a little by rule; the sentence is about the rule chosen.
+        names, chosen = list(texts), self.choice.method if self.choice else None
+        place = 0 if chosen is None else names.index(chosen)
+        without = [ORIGINAL, *rows(0)[place][1:]]
         return [
             first,
             ("For new people, expected", *transposed(header, [without, *rows(2)])),
