@@ -23,7 +23,7 @@ test-minimum: .venv-minimum/.installed
 	$(TESTING) .venv-minimum/bin/python $(PYTEST) -W "ignore:unclosed <socket:ResourceWarning"
 
 # The part of it that depends most on versions, without what is slow to install.
-FLOORS := arrays backends cli dispatch files lazy nan package plane postprocess report scorers
+FLOORS := arrays cli everywhere files frames nan package plane postprocess report scorers
 test-floors: .venv-floors/.installed
 	$(TESTING) .venv-floors/bin/python $(PYTEST) $(FLOORS:%=tests/test_%.py)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -54,7 +55,10 @@ class Engine:
         if self.name == "pandas":
             return table.to_pandas()
         if self.name == "pandas nullable":
-            return table.to_pandas().convert_dtypes()
+            # Old versions of pandas warn of infinity while they look for whole numbers.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                return table.to_pandas().convert_dtypes()
         if self.name == "polars eager":
             return pytest.importorskip("polars").from_arrow(table)
         if self.name in ("pyarrow", "sql"):
@@ -84,7 +88,8 @@ class Engine:
             return ic.tally(self.hold(data), **options)
         names = ("missing_group", "drop_missing")
         after = {name: options.pop(name) for name in names if name in options}
-        cells = self._query(data, ic.tally_sql(**options)).fetchall()
+        with self._database(data) as database:
+            cells = database.sql(ic.tally_sql(**options)).fetchall()
         return ic.tally_from_cells(cells, **after)
 
     def apply(self, rule, data, **options):
@@ -92,7 +97,8 @@ class Engine:
         if self.name == "sql":
             # A query knows only the columns that it is told of.
             query = rule.to_sql(columns=list(data), **options)
-            return self._query(data, query).to_arrow_table().to_pydict()
+            with self._database(data) as database:
+                return database.sql(query).to_arrow_table().to_pydict()
         if not self.is_file:
             return self.read(rule.apply(self.hold(data), **options))
         target = self.folder / f"out.{self.name}"
@@ -123,10 +129,10 @@ class Engine:
             return held.to_dict(as_series=False)
         return {name: np.asarray(held[name]).tolist() for name in held}
 
-    def _query(self, data, query):
+    def _database(self, data):
         database = pytest.importorskip("duckdb").connect()
         database.register("scores", self.hold(data))
-        return database.sql(query)
+        return database
 
 
 def parsed(texts):
