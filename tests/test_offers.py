@@ -26,8 +26,7 @@ from isocost.page.payload import held_tally
 from isocost.readings import SHELL
 from isocost.rules import Row
 from isocost.tables import number_text
-from isocost.verdict.sentences import Figures
-from isocost.verdict.wording import commands
+from isocost.verdict.wording import commands, figures_of
 from tests.populations import drawn_rows
 
 COUNT = int(os.environ.get("ISOCOST_OFFERS", "8"))
@@ -155,7 +154,7 @@ def check_the_page(tally, question, comparison):
         shown, found = [after.overall.accuracy, done.changed, done.decisions], written[name]
         told = [found["accuracy"], *(found["changes"][n] for n in ("changed", "decisions"))]
         assert told == pytest.approx(shown, abs=1e-9), name
-    accuracy = Figures(data["own"]["decimals"]).percent(written["original"]["accuracy"])
+    accuracy = figures_of(comparison.audit).percent(written["original"]["accuracy"])
     assert accuracy in page[page.index("As it is") :][:1000]
     titles = {repair.title: name for name, repair in ic.REPAIRS.items()}
     for label, expected in data["outlooks"].items():

@@ -30,7 +30,7 @@ def test_repairs_are_those_of_compare() -> None:
     for row in found:
         one = expected[row.rule]
         assert row.cost_difference == pytest.approx(one.audit.disparity.difference)
-        assert row.calibration_gap == pytest.approx(one.gap)
+        assert row.calibration_gap == pytest.approx(one.numbers()["calibration_gap"])
         assert row.decisions == pytest.approx(one.changes.decisions)
 
 
