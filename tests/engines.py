@@ -86,7 +86,7 @@ class Engine:
         """The tally of a dict of lists."""
         if self.name != "sql":
             return ic.tally(self.hold(data), **options)
-        names = ("missing_group", "drop_missing")
+        names = ("missing_label", "missing_group", "drop_missing")
         after = {name: options.pop(name) for name in names if name in options}
         with self._database(data) as database:
             cells = database.sql(ic.tally_sql(**options)).fetchall()

@@ -147,12 +147,14 @@ def test_all_problems_of_one_data_set_together():
         "label: must be 0/1 or boolean in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 other than 0 and 1 (first: 2.0 in row 2), "
         "of 6 rows, counted from 0\n"
-        "  next: drop rows without a label (drop_missing=True drops them); name the positive label "
+        "  next: drop rows without a label (drop_missing=True drops them), which assumes that they "
+        'are like the others; missing_label="keep" counts them as unknown; name the positive label '
         "with positive= if the column has two other values\n"
         "group: must be known in every row\n"
         "  got:  1 null (first: in row 1), of 6 rows, counted from 0\n"
-        "  next: drop those rows (drop_missing=True drops them), or count them as a group of their "
-        'own with missing_group="unknown"\n'
+        "  next: drop those rows (drop_missing=True drops them), which assumes that they are like "
+        'the others; missing_group="keep" counts them as unknown; or count them as a group of '
+        'their own with missing_group="unknown"\n'
         "weight: must be a positive, finite number in every row\n"
         "  got:  1 null or NaN (first: in row 3), 1 infinite (first: inf in row 4), "
         "1 zero (first: 0.0 in row 1), 1 negative (first: -1.0 in row 2), "

@@ -87,6 +87,7 @@ WRONG = {
     "favourable": [3, None, "yes", [], FRAME],
     "question": [3, "fpr", {}, [], TALLY, FRAME],
     "remakes": [-1, 1, 1.5, "a", True, 10**12, FRAME],
+    "missing_label": [3, None, [], "maybe", True, FRAME],
     "drop_missing": [3, None, [], "score", FRAME],
     "share": [-0.1, 1, 1.5, "a", True, NAN, [], FRAME],
     "groups": [3, None, "a", ["nobody"], [[]], FRAME],

@@ -277,9 +277,15 @@ def test_labels_in_words_are_answered_with_these_words(engine, labels, step):
 @pytest.mark.parametrize(
     ("labels", "step"),
     [
-        (("no", None, "yes"), r'a label \(drop_missing=True drops them\); .*: positive="yes"'),
+        (
+            ("no", None, "yes"),
+            r'a label \(drop_missing=True drops them\), .*; name .*: positive="yes"',
+        ),
         ((0, 1, 2), "next: drop rows without a label; .* if the column has two other values"),
-        ((0.0, None, 1.0), r"a label \(drop_missing=True .*\); .* if the column has two other"),
+        (
+            (0.0, None, 1.0),
+            r"a label \(drop_missing=True .*\), .*; name .* if the column has two other",
+        ),
     ],
 )
 def test_labels_that_are_missing_or_more_than_two(engine, labels, step):
@@ -351,6 +357,59 @@ def test_the_same_rows_are_dropped_and_counted(engine):
     assert (both.reading.dropped_rows, both.reading.missing_values["sex"]) == (5, 2)
     assert "p" not in both.reading.missing_values
     assert both.reading.handed_over
+
+
+CHOICES = [
+    (label, group, rest)
+    for label in ("refuse", "drop", "keep")
+    for group in ("refuse", "drop", "keep", "?")
+    for rest in (False, True)
+]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("label", "group", "rest"), CHOICES)
+def test_every_treatment_of_missing_values_counts_the_same_rows(engine, label, group, rest, weight):
+    rows = [row for row in ROWS if row[1] != "maybe" and row[0] != 1.7]
+    rows += [
+        (0.3, None, "F", "young", 2.0),
+        (0.3, None, None, None, 1.0),
+        (0.4, "no", None, "old", 1.0),
+    ]
+    rows = [row for row in rows if rest or (row[0] is not None and row[4] is not None)]
+    data = {name: [row[i] for row in rows] for i, name in enumerate(NAMES)}
+    asked = {"missing_label": label, "missing_group": group, "drop_missing": rest}
+    options = {**COLUMNS, "weight": weight, "positive": "yes", **asked}
+    if not rest and "refuse" in (label, group):
+        with pytest.raises(ic.DataError, match='"keep" counts them as unknown'):
+            engine.tally(data, **options)
+        return
+    # One row after the other, in plain Python.
+    label, group = ("drop" if one == "refuse" else one for one in (label, group))
+    cells, dropped, unknown = {}, 0, 0
+    for score, outcome, sex, age, w in rows:
+        lacks_group = None in (sex, age)
+        if (score is None or (weight and w is None) or (outcome is None and label == "drop")
+                or (lacks_group and group == "drop")):  # fmt: skip
+            dropped += 1
+            continue
+        unknown += outcome is None or (lacks_group and group == "keep")
+        named = tuple(group if part is None else part for part in (sex, age))
+        key = (None if lacks_group and group == "keep" else named, outcome, score)
+        sums = cells.setdefault(key, [0, 0.0])
+        sums[0], sums[1] = sums[0] + 1, sums[1] + (w if weight else 1.0)
+    tally = engine.tally(data, **options)
+    found = {}
+    for groups, part in ((tally.groups, tally.cells), (tally.unknown.groups, tally.unknown.cells)):
+        columns = (part.group, part.label, part.wh / part.w, part.n, part.w)
+        for g, y, h, n, w in zip(*(x.tolist() for x in columns), strict=True):
+            outcome = ("no", "yes", None)[y]
+            found[groups[g], outcome, round(h, 6)] = [n, pytest.approx(w)]
+    assert found == cells
+    reading = tally.reading
+    assert (reading.dropped_rows, reading.unknown_rows) == (dropped, unknown)
+    assert (reading.missing_label, reading.missing_group) == (label, group)
+    assert ic.Tally.from_json(tally.to_json()) == tally
 
 
 @engines(WITHOUT_SPARK)

@@ -72,3 +72,83 @@ def test_look_offers_it(people, tmp_path):
     looked = ic.look(tmp_path / "d.csv")
     assert looked.command.endswith("--drop-missing")
     assert "--drop-missing leaves out the rows that have no score or label." in str(looked)
+
+
+def test_tallies_with_unknown_people_add_up_and_can_be_saved(people):
+    kept = people.dropna(subset="score").copy()
+    kept.loc[kept.index[::7], "group"] = None
+    options = {"missing_label": "keep", "missing_group": "keep"}
+    whole = ic.tally(kept, **options)
+    halves = [ic.tally(part, **options) for part in (kept[:900], kept[900:])]
+    assert sum(halves) == whole
+    assert sum(halves).reading == whole.reading
+    assert ic.Tally.from_json(whole.to_json()) == whole
+    assert whole.n + whole.unknown.cells.n.sum() == len(kept)
+    assert whole.unknown.groups == ("a", "b", None)
+    assert whole.known == ic.tally(kept.dropna())
+    assert whole != whole.known
+    # A group takes its people without a label along; the people without a group stay.
+    assert whole.drop(["b"]).unknown.groups == ("a", None)
+    one = whole.relabel({"b": "a"})
+    assert one.unknown.groups == ("a", None)
+    assert one.unknown.cells.n.sum() == whole.unknown.cells.n.sum()
+
+
+def a_cell(label):
+    return {"group": [0], "label": [label], "bin": [3], "n": [1], "wh": [0.003], "wh2": [9e-6]}
+
+
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        ({"groups": ["a", None, None]}, "listed twice"),
+        ({"groups": "a"}, "not groups and cells"),
+        ({"groups": [[[]]]}, "of a group that is none"),
+        ({"more": 1}, "unknown field of unknown people 'more'"),
+        ({"cells": a_cell(label=1)}, "who have a label and a group"),
+        ({"cells": a_cell(label=3)}, "a label in the cells that is not a whole number below 3"),
+    ],
+)
+def test_files_with_impossible_unknown_people_are_refused(change, got):
+    data = {"score": [0.2, 0.7, 0.4], "label": [0, 1, None], "group": ["a", "b", "a"]}
+    content = ic.tally(data, missing_label="keep").to_dict()
+    with pytest.raises(ic.DataError, match=got):
+        ic.Tally.from_dict({**content, "unknown": {**content["unknown"], **change}})
+
+
+def test_an_audit_counts_the_unknown_people_and_repairs_refuse_them(people):
+    tally = ic.tally(people.dropna(subset="score"), missing_label="keep")
+    said = "Rows whose outcome or group is unknown were left out: 100 in all, 100 without 'label'."
+    audit = ic.audit(tally)
+    assert said in " ".join(str(audit).split())
+    assert said in html.unescape(report_html(tally))
+    assert audit.groups["a"].cost == ic.audit(tally.known).groups["a"].cost
+    rule = ic.equalize_odds(tally.known)
+    for refuse in (ic.withhold, ic.compare, ic.plan, ic.recalibrate, rule.expected):
+        with pytest.raises(ic.UsageError, match=r'100 people .*\n.*missing_label="drop"'):
+            refuse(tally)
+
+
+def test_nobody_known_is_an_error(tmp_path):
+    data = {"score": [0.2, 0.7], "label": [0, None], "group": [None, "a"]}
+    with pytest.raises(ic.DataError, match="2 rows, all dropped or unknown"):
+        ic.tally(data, missing_label="keep", missing_group="keep")
+    with pytest.raises(ic.UsageError, match="must be known, dropped or named"):
+        ic.tally(data, missing_group="keep", handed_over=True)
+
+
+def test_commands_keep_unknown_people(people, tmp_path):
+    people.dropna(subset="score").to_csv(tmp_path / "d.csv", index=False)
+    done = processes.run("audit", "d.csv", "--missing-label", "keep", cwd=tmp_path)
+    assert "100 in all, 100 without 'label'" in " ".join(done.stdout.split())
+    refused = processes.run("fit", "d.csv", "--missing-label=keep", "-o", "r.json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--missing-label drop" in refused.stderr
+    reading = ic.tally(tmp_path / "d.csv", missing_label="keep").reading
+    assert reading.options() == ["--missing-label=keep"]
+
+
+def test_a_rule_never_drops_a_row():
+    rule = ic.Rule(("a", "b"), (), "none")
+    with pytest.raises(ic.UsageError, match="no row is dropped where a rule is applied"):
+        rule.apply({"score": [0.5], "group": ["a"]}, missing_group="drop")

@@ -27,6 +27,12 @@ OF_WEIGHTS = tuple(name for name, (weight, score) in POWERS.items() if weight an
 UNWEIGHTED = tuple(name for name in SUMS if name not in OF_WEIGHTS)
 """Sums that say everything where every weight is 1."""
 
+UNLABELLED = 2
+"""The label of people whose outcome is not known; they are counted apart from the others."""
+
+LABELS = 3
+"""Labels that a cell may have: 0, 1 and :data:`UNLABELLED`."""
+
 KINDS = ("tn", "fp", "fn", "tp")
 """The kinds of people at a threshold, by label and then side."""
 
@@ -86,7 +92,7 @@ class Sums(Summed):
 
 @dataclass(frozen=True, eq=False)
 class Keyed:
-    """The keys of cells: indices of the tally's groups, labels 0 or 1, and bins of the grid."""
+    """The keys of cells: indices of groups, labels below :data:`LABELS`, and bins of the grid."""
 
     group: Ints
     label: Ints
@@ -110,6 +116,12 @@ class Cells(Summed, Keyed):
         return len(self.n)
 
     @classmethod
+    def none(cls) -> Cells:
+        """No cells at all."""
+        key: Ints = np.zeros(0, dtype=np.intp)
+        return cls(key, key, key, **dict.fromkeys(SUMS, np.zeros(0)))
+
+    @classmethod
     def merge(cls, parts: Sequence[Cells]) -> Cells:
         """Put cells together: add up those that share a key, drop empty ones, sort."""
         bins = max(int(part.bin.max(initial=0)) for part in parts) + 1
@@ -124,13 +136,13 @@ class Cells(Summed, Keyed):
         joined = (np.concatenate([getattr(part, name) for part in parts]) for name in SUMS)
         sums = [add_up(index, values, len(unique)) for values in joined]
         rest, bin_ = np.divmod(unique, bins)
-        group, label = np.divmod(rest, 2)
+        group, label = np.divmod(rest, LABELS)
         merged = cls(group, label, bin_, *sums)
         return merged if merged.w.all() else merged.take(merged.w > 0)
 
     def key(self, bins: int) -> Ints:
         """The key of each cell as one number, for so many bins."""
-        return (self.group * 2 + self.label) * bins + self.bin
+        return (self.group * LABELS + self.label) * bins + self.bin
 
     def recoded(self, codes: Sequence[int]) -> Cells:
         """The cells with group i called codes[i]."""
@@ -152,9 +164,9 @@ class Cells(Summed, Keyed):
         """
         return self.label * 2 + (self.bin >= first)
 
-    def totals(self, groups: int) -> Sums:
+    def totals(self, groups: int, labels: int = 2) -> Sums:
         """Sum over bins, per group and label."""
-        return self._summed(self.label, groups, 2)
+        return self._summed(self.label, groups, labels)
 
     def kinds(self, groups: int, first: int) -> Sums:
         """Sum over bins, per group and kind; ``first`` is the first bin at the threshold."""

@@ -207,6 +207,7 @@ def asks(
     defaults: Callable[[Others], Mapping[str, Any]] | None = None,
     also: tuple[str, ...] = (),
     audited: tuple[type[Any], Callable[..., Any]] | None = None,
+    with_unknown: bool = False,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Make a public function of one whose first two parameters are a tally and a question.
 
@@ -229,6 +230,8 @@ def asks(
     audited : (class, callable), optional
         The class of an audit, and the function that makes one of a tally and a question.  The
         function then has an audit as its first parameter, in place of tally and question.
+    with_unknown : bool
+        True if the function accepts people whose label or group is unknown, as an audit does.
 
     Examples
     --------
@@ -294,7 +297,8 @@ def asks(
             only = all(isinstance(one, Tally) for one in several.values())
             for name, one in several.items():
                 read = {} if isinstance(one, Tally) and not only else reading
-                several[name] = as_tally(one, read, *cuts, name=name)
+                can_use = with_unknown or audited is not None
+                several[name] = as_tally(one, read, *cuts, name=name, with_unknown=can_use)
             tally = several.pop(first.name)
             if audited:
                 return function(audited[1](tally, question=question), **others)

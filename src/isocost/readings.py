@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from isocost.checks import is_writable, short
-from isocost.errors import UNSET, DataError, Language
+from isocost.checks import check_flag, is_writable, short
+from isocost.errors import UNSET, DataError, Language, Problem, UsageError
 from isocost.grid import BINS
 from isocost.groups import Group, Scalar, as_group
 from isocost.result import Record
@@ -23,8 +24,67 @@ ROLES = ("score", "label", "group", "weight", "id")
 WAYS = ("scale", "decimal", "encoding", "sheet")
 """Fields of a reading that are options of commands under the same name."""
 
+TREATMENTS = ("refuse", "drop", "keep")
+"""Treatments of rows whose label or group is missing; "keep" counts them as unknown."""
+
 System: TypeAlias = Literal["posix", "windows"]
 """The reader of a command line: a POSIX shell, or cmd of Windows."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The treatment of rows that lack a value.
+
+    ``label`` is one of :data:`TREATMENTS`, and ``group`` too or the name of a group to count the
+    rows in.  Rows without a score or a weight are dropped if ``rest``, and refused otherwise.
+
+    Examples
+    --------
+    >>> Missing.asked("refuse", "?", drop_missing=True)
+    Missing(label='drop', group='?', rest=True)
+    """
+
+    label: str = "refuse"
+    group: Group = "refuse"
+    rest: bool = False
+
+    @classmethod
+    def asked(cls, missing_label: Any, missing_group: Any, drop_missing: Any) -> Missing:
+        """The treatment that three options ask for; ``drop_missing`` is about the other two too."""
+        if not isinstance(missing_label, str) or missing_label not in TREATMENTS:
+            rule, step = f"must be one of {', '.join(TREATMENTS)}", "leave it out to refuse them"
+            raise UsageError(Problem("missing_label", rule, short(missing_label), step))
+        group = as_group("refuse" if missing_group is None else missing_group)
+        if not check_flag("drop_missing", drop_missing):
+            return cls(missing_label, group)
+        label, group = ("drop" if one == "refuse" else one for one in (missing_label, group))
+        return cls(str(label), group, rest=True)
+
+    @property
+    def name(self) -> Group | None:
+        """The group of rows without one; None if they are refused, dropped or unknown."""
+        return None if self.group in TREATMENTS else self.group
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keywords that ask for it."""
+        return {
+            "missing_label": self.label,
+            "missing_group": self.group,
+            "drop_missing": self.rest,
+        }
+
+    def keeps(self, role: str) -> bool:
+        """True if rows without a value of this role are counted as unknown."""
+        return role in ("label", "group") and getattr(self, role) == "keep"
+
+    def drops(self, role: str) -> bool:
+        """True if rows without a value of this role are dropped."""
+        return getattr(self, role) == "drop" if role in ("label", "group") else self.rest
+
+
+REFUSE = Missing()
+"""Rows that lack a value are an error."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +95,8 @@ class Reading(Record):
     ----------
     columns : mapping
         The names of the columns by role; ``group`` is a list.  Empty for arrays.
-    positive, missing_group : optional
-        The positive label, if one was named or guessed, and the group of rows whose group is null.
+    positive : optional
+        The positive label, if one was named or guessed.
     scale, decimal, encoding, sheet : str
         The kind of scores, the decimal sign, the encoding of texts, and the sheet of a workbook;
         see :func:`isocost.tally`.
@@ -44,10 +104,12 @@ class Reading(Record):
         "encoding" if that was not asked for, and nothing in the data names it.
     handed_over : bool
         True if rows without a score were counted apart.
-    drop_missing : bool
-        True if rows without a score, label, group or weight were to be dropped.
+    missing_label, missing_group, drop_missing
+        The treatment of rows that lack a value; see :class:`Missing`.
     dropped_rows, missing_values : int, {column: rows}
         Number of rows dropped for that reason, and of those without a value in each column.
+    unknown_rows, unknown_values : int, {column: rows}
+        Number of rows whose label or group is unknown, and of those without one in each column.
     dropped_groups : tuple of str
         Names of the groups left out.
     merged_groups : {name: names}
@@ -71,13 +133,21 @@ class Reading(Record):
     encoding: str = "utf-8"
     guessed: str | None = None
     sheet: str | None = None
-    missing_group: Group | None = None
+    missing_label: str = "refuse"
+    missing_group: Group = "refuse"
     handed_over: bool = False
     drop_missing: bool = False
     dropped_rows: int = 0
     missing_values: Mapping[str, int] = field(default_factory=dict)
+    unknown_rows: int = 0
+    unknown_values: Mapping[str, int] = field(default_factory=dict)
     dropped_groups: tuple[str, ...] = ()
     merged_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> Missing:
+        """The treatment of rows that lack a value."""
+        return Missing(self.missing_label, self.missing_group, self.drop_missing)
 
     # New readings from old ones
 
@@ -95,13 +165,19 @@ class Reading(Record):
         own = {new: old for new, old in merged.items() if old != (new,)}
         return self if own == self.merged_groups else replace(self, merged_groups=own)
 
-    def also_dropping(self, other: Reading) -> Reading:
-        """The reading with the dropped rows of another added to its own."""
-        missing = dict(self.missing_values)
-        for name, rows in other.missing_values.items():
-            missing[name] = missing.get(name, 0) + rows
-        rows = self.dropped_rows + other.dropped_rows
-        return replace(self, dropped_rows=rows, missing_values=missing)
+    def counting(self, other: Reading) -> Reading:
+        """The reading with the rows that another counts added to its own."""
+
+        def both(name: str) -> dict[str, int]:
+            return dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
+
+        return replace(
+            self,
+            dropped_rows=self.dropped_rows + other.dropped_rows,
+            missing_values=both("missing_values"),
+            unknown_rows=self.unknown_rows + other.unknown_rows,
+            unknown_values=both("unknown_values"),
+        )
 
     def __add__(self, other: Reading) -> Reading:
         """The reading of both data; where they were read in different ways, both are named."""
@@ -111,12 +187,13 @@ class Reading(Record):
             if (pair := (getattr(self, name), getattr(other, name)))[0] != pair[1]
         }
         return replace(
-            self.without_groups(other.dropped_groups).also_dropping(other),
+            self.without_groups(other.dropped_groups).counting(other),
             **ways,
             columns=self.columns or other.columns,
             guessed=self.guessed or other.guessed,
             positive=other.positive if self.positive is None else self.positive,
-            missing_group=other.missing_group if self.missing_group is None else self.missing_group,
+            missing_label=_stronger(self.missing_label, other.missing_label),
+            missing_group=_stronger(self.missing_group, other.missing_group),
             handed_over=self.handed_over or other.handed_over,
             drop_missing=self.drop_missing or other.drop_missing,
             merged_groups={**other.merged_groups, **self.merged_groups},
@@ -131,7 +208,12 @@ class Reading(Record):
         for role in ("score", "label", "group", "weight"):
             if (name := self.columns.get(role)) != usual.columns.get(role):
                 given[role] = name
-        given |= {"positive": self.positive, "missing-group": self.missing_group}
+        given["positive"] = self.positive
+        # What --drop-missing implies need not be said.
+        implied = "drop" if self.drop_missing else "refuse"
+        for name in ("missing_label", "missing_group"):
+            if (treatment := getattr(self, name)) not in ("refuse", implied):
+                given[name.replace("_", "-")] = treatment
         for name in WAYS:
             way = getattr(self, name)
             # Files that were read in several ways, or by a guess, are so again without an option.
@@ -171,6 +253,10 @@ class Reading(Record):
         return cls(**given)
 
 
+def _stronger(mine: Any, other: Any) -> Any:
+    return other if mine == "refuse" else mine
+
+
 def merging(new: str, old: Iterable[str]) -> str:
     """Groups to count as one, as the option --merge-groups takes them."""
     return f"{','.join(old)}={new}"
@@ -186,6 +272,10 @@ def _are_texts(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
 
 
 def _are_columns(value: Any) -> bool:
@@ -210,10 +300,11 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "positive": lambda value: _is_group(value) and not isinstance(value, list),
     **dict.fromkeys(WAYS, lambda value: _is_text(value) and len(value) <= 200),
     "guessed": lambda value: value == "encoding",
+    "missing_label": lambda value: value in TREATMENTS,
     "missing_group": _is_group,
     **dict.fromkeys(("handed_over", "drop_missing"), lambda value: isinstance(value, bool)),
-    "dropped_rows": _is_count,
-    "missing_values": lambda value: isinstance(value, dict) and all(map(_is_count, value.values())),
+    **dict.fromkeys(("dropped_rows", "unknown_rows"), _is_count),
+    **dict.fromkeys(("missing_values", "unknown_values"), _are_counts),
     "dropped_groups": _are_texts,
     "merged_groups": lambda value: isinstance(value, dict) and all(map(_are_texts, value.values())),
 }

@@ -49,7 +49,7 @@ from isocost.groups import Group, as_group, beside_groups, names_of, to_json
 from isocost.readings import Reading
 from isocost.result import Record, Saved
 from isocost.tables import frame_of, html_table, text_table
-from isocost.tallies import Tally, added, check_tally
+from isocost.tallies import Tally, added, check_all_known, check_tally
 from isocost.typing import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -665,6 +665,7 @@ class Rule(Saved):
         0.07
         """
         check_tally(tally)
+        check_all_known(tally)
         known = set(self.groups)
         unknown = [group for group in tally.groups if group not in known]
         if unknown:

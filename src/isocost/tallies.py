@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from isocost.cells import KEYS, OF_WEIGHTS, SUMS, UNWEIGHTED, Cells, Handed, Sums
+from isocost.cells import (
+    KEYS,
+    LABELS,
+    OF_WEIGHTS,
+    SUMS,
+    UNLABELLED,
+    UNWEIGHTED,
+    Cells,
+    Handed,
+    Sums,
+)
 from isocost.checks import (
     check_kind,
     check_listed,
@@ -29,7 +39,9 @@ from isocost.groups import (
     as_group,
     beside_groups,
     group_names,
+    is_null,
     names_of,
+    parts_of,
     sort_groups,
     to_json,
 )
@@ -59,7 +71,7 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
     fields = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
-    _check_names(content.keys() - {"handed_over"}, fields, "field")
+    _check_names(content.keys() - {"handed_over", "unknown"}, fields, "field")
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -69,23 +81,17 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     except (DataError, UsageError) as error:
         problem = error.problems[0]
         raise _corrupt(f"{problem.got}, but {problem.name} {problem.rule}") from error
-    cells = _read_cells(content["cells"], {"group": len(named), "label": 2, "bin": grid.size})
-    if not repeated:
-        keys = np.sort(cells.key(grid.size))
-        if len(again := keys[1:][keys[1:] == keys[:-1]]):
-            rest, twice = divmod(int(again[0]), grid.size)
-            key = f"group {rest // 2}, label {rest % 2} and bin {twice}"
-            raise _corrupt(f"{key} in more than one cell")
+    cells = _read_cells(content["cells"], grid, len(named), 2, repeated)
     handed = _read_handed(content.get("handed_over", []))
     with np.errstate(all="ignore"):
-        _check_sums(cells, grid)
         _check_totals(cells, named, handed)
+    unknown = _read_unknown(content["unknown"], grid, repeated) if "unknown" in content else None
     try:
         reading = Reading.from_dict(content["reading"])
     except ValueError as error:
         raise _corrupt(str(error)) from error
     held = {"grid": grid, "groups": named, "cells": cells}
-    return {**held, "reading": reading, "handed_over": handed}
+    return {**held, "reading": reading, "handed_over": handed, "unknown": unknown}
 
 
 def _corrupt(got: str) -> DataError:
@@ -120,8 +126,29 @@ def _read_handed(content: Any) -> Handed:
     return handed
 
 
-def _read_cells(raw: Any, sizes: Mapping[str, int]) -> Cells:
-    """The cells from their columns by name, with keys below these sizes."""
+def _read_unknown(content: Any, grid: Grid, repeated: bool) -> Unknown:
+    """The people whose label or group is unknown, of groups of which null is one."""
+    if not isinstance(content, dict) or not isinstance(content.get("groups"), list):
+        raise _corrupt("unknown people who are not groups and cells")
+    _check_names(content, {"groups", "cells"}, "field of unknown people")
+    try:
+        groups = [None if group is None else as_group(group) for group in content["groups"]]
+        sort_groups(group for group in groups if group is not None)
+    except DataError as error:
+        raise _corrupt("unknown people of a group that is none") from error
+    if groups.count(None) > 1:
+        raise _corrupt("unknown people whose groups are listed twice")
+    cells = _read_cells(content["cells"], grid, len(groups), LABELS, repeated)
+    without = np.array([group is None for group in groups])
+    if ((cells.label != UNLABELLED) & ~without[cells.group]).any():
+        raise _corrupt("unknown people who have a label and a group")
+    with np.errstate(all="ignore"):
+        _check_totals(cells, groups, {}, LABELS)
+    return Unknown.build(groups, cells)
+
+
+def _read_cells(raw: Any, grid: Grid, groups: int, labels: int, repeated: bool) -> Cells:
+    """The cells from their columns by name, checked one by one."""
     if not isinstance(raw, dict):
         raise _corrupt("cells that are not columns by name")
     # Sums of weights are left out when all weights are 1.
@@ -139,10 +166,18 @@ def _read_cells(raw: Any, sizes: Mapping[str, int]) -> Cells:
         arrays[name] = array
     if len({len(array) for array in arrays.values()}) != 1 or not len(arrays["n"]):
         raise _corrupt("cells whose columns are empty or differ in length")
-    for name, top in sizes.items():
+    for name, top in zip(KEYS, (groups, labels, grid.size), strict=True):
         if arrays[name].min() < 0 or arrays[name].max() >= top:
             raise _corrupt(f"a {name} in the cells that is not a whole number below {top}")
-    return Cells(**arrays)
+    cells = Cells(**arrays)
+    keys = np.sort(cells.key(grid.size))
+    if not repeated and len(again := keys[1:][keys[1:] == keys[:-1]]):
+        rest, twice = divmod(int(again[0]), grid.size)
+        key = f"group {rest // LABELS}, label {rest % LABELS} and bin {twice}"
+        raise _corrupt(f"{key} in more than one cell")
+    with np.errstate(all="ignore"):
+        _check_sums(cells, grid)
+    return cells
 
 
 def _check_sums(cells: Cells, grid: Grid) -> None:
@@ -173,17 +208,20 @@ def _check_sums(cells: Cells, grid: Grid) -> None:
             raise _corrupt(got)
 
 
-def _check_totals(cells: Cells, groups: Sequence[Group], handed: Handed) -> None:
+def _check_totals(
+    cells: Cells, groups: Sequence[Group | None], handed: Handed, labels: int = 2
+) -> None:
     """Refuse rows per group and label that are not whole, and weights that one row cannot have.
 
     A cell may hold a share of a row, since ``Rule.expected`` divides rows among their outcomes;
     but no row leaves its group and label, except the people who are handed over.
     """
-    totals = cells.totals(len(groups))
+    totals = cells.totals(len(groups), labels)
     if (rows := totals.n).sum() > MOST_ROWS:
         raise _corrupt(f"{rows.sum():g} rows, more than can be counted")
     if handed:
-        rows = rows.sum(axis=1) + [handed.get(group, (0.0,))[0] for group in groups]
+        apart = [0.0 if group is None else handed.get(group, (0.0,))[0] for group in groups]
+        rows = rows.sum(axis=1) + apart
     if (np.abs(rows - np.rint(rows)) > ROUNDING * np.maximum(rows, 1.0)).any():
         raise _corrupt("numbers of rows n that do not add up to a whole number")
     # No row weighs more than all rows of its group and label together.
@@ -191,6 +229,50 @@ def _check_totals(cells: Cells, groups: Sequence[Group], handed: Handed) -> None
     beyond = cells.w2 > cells.w * whole * (1.0 + ROUNDING)
     if (beyond | (cells.w4 > cells.w2 * whole**2 * (1.0 + ROUNDING))).any():
         raise _corrupt("cells whose powers of weights do not fit their weights")
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown:
+    """People whose label or group is unknown, counted as the others are.
+
+    Attributes
+    ----------
+    groups : tuple
+        Their groups, sorted; None, the last, stands for people whose group is unknown.
+    cells : Cells
+        Cells with indices of these groups; label 2 stands for people without a label.
+    """
+
+    groups: tuple[Group | None, ...] = ()
+    cells: Cells = field(default_factory=Cells.none)
+
+    @classmethod
+    def build(cls, groups: Sequence[Group | None], cells: Cells) -> Unknown:
+        """Sort the groups that occur, and add up cells of the same group."""
+        occur = {groups[i] for i in np.flatnonzero(np.bincount(cells.group)).tolist()}
+        named = sort_groups(group for group in occur if group is not None)
+        ordered = (*named, *([None] if None in occur else []))
+        codes = {group: index for index, group in enumerate(ordered)}
+        new = [codes.get(group, -1) for group in groups]
+        return cls(ordered, Cells.merge([cells.recoded(new)])) if ordered else cls()
+
+    def renamed(self, names: Mapping[Group, Group]) -> Unknown:
+        """The same people, whose groups have other names."""
+        new = [None if g is None else as_group(names.get(g, g)) for g in self.groups]
+        return Unknown.build(new, self.cells) if new else self
+
+    def select(self, groups: Iterable[Group]) -> Unknown:
+        """The people of these groups, and those whose group is unknown."""
+        kept = np.array([group is None or group in groups for group in self.groups], dtype=bool)
+        return Unknown.build(self.groups, self.cells.take(kept[self.cells.group]))
+
+    def __add__(self, other: Unknown) -> Unknown:
+        shifted = other.cells.recoded([len(self.groups) + i for i in range(len(other.groups))])
+        cells = Cells.merge([self.cells, shifted])
+        return Unknown.build([*self.groups, *other.groups], cells)
+
+    def __bool__(self) -> bool:
+        return bool(self.groups)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,6 +296,8 @@ class Tally(Saved):
     handed_over : {group: (n, sum w, sum w^2)}
         People who have no score because a rule handed them over to somebody else; the cells are
         those of the others.  Empty unless a rule did so.
+    unknown : Unknown
+        People whose label or group is missing, if they are kept; the cells are those of the others.
 
     Notes
     -----
@@ -240,6 +324,7 @@ class Tally(Saved):
     reading: Reading = field(default_factory=Reading)
     backend: str | None = None
     handed_over: Handed = field(default_factory=dict)
+    unknown: Unknown = field(default_factory=Unknown)
 
     @classmethod
     def build(
@@ -250,14 +335,26 @@ class Tally(Saved):
         reading: Reading | None = None,
         backend: str | None = None,
         handed_over: Handed | None = None,
+        unknown: Unknown | None = None,
     ) -> Tally:
-        """Make a tally whose groups are sorted and all occur."""
-        named = [as_group(group) for group in groups]
-        ordered = sort_groups(named[i] for i in np.flatnonzero(np.bincount(cells.group)))
+        """Make a tally whose groups are sorted and all occur.
+
+        Cells without a label, and of groups that are null or have a part that is, are unknown.
+        """
+        named = [None if any(map(is_null, parts_of(g))) else as_group(g) for g in groups]
+        lacking = cells.label == UNLABELLED
+        if None in named:
+            lacking |= np.array([group is None for group in named])[cells.group]
+        if lacking.any():
+            apart = Unknown.build(named, cells.take(lacking))
+            unknown, cells = apart if unknown is None else unknown + apart, cells.take(~lacking)
+        occur = (named[i] for i in np.flatnonzero(np.bincount(cells.group)))
+        ordered = sort_groups(group for group in occur if group is not None)
         codes = _indices(ordered)
-        cells = Cells.merge([cells.recoded([codes.get(group, -1) for group in named])])
-        handed = dict(handed_over or {})
-        return cls(grid, tuple(ordered), cells, reading or Reading(), backend, handed)
+        new = [-1 if group is None else codes.get(group, -1) for group in named]
+        cells = Cells.merge([cells.recoded(new)])
+        reading, handed = reading or Reading(), dict(handed_over or {})
+        return cls(grid, tuple(ordered), cells, reading, backend, handed, unknown or Unknown())
 
     # What it holds
 
@@ -310,6 +407,11 @@ class Tally(Saved):
         handed = sum(w for _, w, _ in self.handed_over.values())
         return handed / (handed + float(self.cells.w.sum()))
 
+    @property
+    def known(self) -> Tally:
+        """The tally of the people whose label and group are known."""
+        return replace(self, unknown=Unknown()) if self.unknown else self
+
     def index_of(self, group: Group) -> int:
         """The index of a group in ``groups``."""
         index = self._indices.get(group) if isinstance(group, Hashable) else None
@@ -331,12 +433,14 @@ class Tally(Saved):
         groups: Sequence[Group] | None = None,
         handed: Handed | None = None,
         reading: Reading | None = None,
+        unknown: Unknown | None = None,
     ) -> Tally:
         """A tally of other cells, and of other groups if given, in which all else is the same."""
         groups = self.groups if groups is None else groups
         handed = self.handed_over if handed is None else handed
         reading = reading or self.reading
-        return Tally.build(self.grid, groups, cells, reading, self.backend, handed)
+        unknown = self.unknown if unknown is None else unknown
+        return Tally.build(self.grid, groups, cells, reading, self.backend, handed, unknown)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -345,12 +449,15 @@ class Tally(Saved):
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         kept = {self.groups[index] for index in chosen}
-        if len(set(chosen.tolist())) == len(self.groups) and self.handed_over.keys() <= kept:
+        unknown = self.unknown.select(kept) if self.unknown else self.unknown
+        others = self.handed_over.keys() <= kept and len(unknown.groups) == len(self.unknown.groups)
+        if len(set(chosen.tolist())) == len(self.groups) and others:
             return self
         cells = self.cells.take(np.isin(self.cells.group, chosen))
         handed = {group: x for group, x in self.handed_over.items() if group in kept}
-        others = [name for group, name in names_of(self.groups).items() if group not in kept]
-        return self.rebuilt(cells, handed=handed, reading=self.reading.without_groups(others))
+        left = [name for group, name in names_of(self.groups).items() if group not in kept]
+        reading = self.reading.without_groups(left)
+        return self.rebuilt(cells, handed=handed, reading=reading, unknown=unknown)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -369,7 +476,7 @@ class Tally(Saved):
         handed = added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
         new, old = names_of(codes), group_names(self.groups)
         reading = self.reading.renamed({one: new[g] for one, g in zip(old, renamed, strict=True)})
-        return self.rebuilt(cells, list(codes), handed, reading)
+        return self.rebuilt(cells, list(codes), handed, reading, self.unknown.renamed(names))
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -386,22 +493,25 @@ class Tally(Saved):
         others = other.cells.recoded([codes[group] for group in other.groups])
         cells = Cells.merge([self.cells, others])
         handed = added([*self.handed_over.items(), *other.handed_over.items()])
-        return self.rebuilt(cells, list(codes), handed, self.reading + other.reading)
+        reading, unknown = self.reading + other.reading, self.unknown + other.unknown
+        return self.rebuilt(cells, list(codes), handed, reading, unknown)
 
     __radd__ = __add__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        mine, others = self.cells, other.cells
-        if (self.grid, self.groups) != (other.grid, other.groups):
+        groups = ((t.grid, t.groups, t.handed_over.keys(), t.unknown.groups) for t in (self, other))
+        if next(groups) != next(groups):
             return False
-        if not all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS):
-            return False
-        if self.handed_over.keys() != other.handed_over.keys():
-            return False
-        pairs: list[tuple[Any, Any]] = [*zip(mine.sums.values(), others.sums.values(), strict=True)]
-        pairs += [(sums, other.handed_over[group]) for group, sums in self.handed_over.items()]
+        pairs: list[tuple[Any, Any]] = [
+            (sums, other.handed_over[group]) for group, sums in self.handed_over.items()
+        ]
+        cells = (self.cells, other.cells), (self.unknown.cells, other.unknown.cells)
+        for mine, others in cells:
+            if not all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS):
+                return False
+            pairs += zip(mine.sums.values(), others.sums.values(), strict=True)
         return all(np.allclose(*pair, rtol=ROUNDING, atol=0.0) for pair in pairs)
 
     __hash__ = None  # type: ignore[assignment]
@@ -410,14 +520,9 @@ class Tally(Saved):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; sums of weights are left out when all weights are 1."""
-        names = SUMS if self.is_weighted else UNWEIGHTED
-        keys = {name: getattr(self.cells, name).tolist() for name in KEYS}
-        sums = {
-            name: [int(x) if x.is_integer() and abs(x) < 2**53 else x for x in values.tolist()]
-            for name, values in self.cells.sums.items()
-            if name in names
-        }
         handed = [[to_json(group), *own] for group, own in self.handed_over.items()]
+        groups = [None if group is None else to_json(group) for group in self.unknown.groups]
+        unknown = {"groups": groups, "cells": _written_cells(self.unknown.cells)}
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -425,8 +530,9 @@ class Tally(Saved):
             "edges": list(self.edges),
             "reading": self.reading.to_dict(),
             "groups": [to_json(group) for group in self.groups],
-            "cells": {**keys, **sums},
+            "cells": _written_cells(self.cells),
             **({"handed_over": handed} if handed else {}),
+            **({"unknown": unknown} if self.unknown else {}),
         }
 
     def to_json(self) -> str:
@@ -503,7 +609,9 @@ class Tally(Saved):
         scale = self.reading.scale
         scale = "" if scale == "probability" else f"; scores from {scale}"
         handed = f", and {self.share_handed_over:.2%} handed over" if self.handed_over else ""
-        rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}"
+        unknown = self.unknown.cells.n.sum()
+        unknown = f", and {unknown:,.15g} without label or group" if unknown else ""
+        rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}{unknown}"
         return f"Tally of {rows}; {self.bins} bins{edges}{scale}"
 
     def __repr__(self) -> str:
@@ -511,6 +619,17 @@ class Tally(Saved):
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), caption=self._headline())
+
+
+def _written_cells(cells: Cells) -> dict[str, list[Any]]:
+    """The columns of cells for JSON, without sums of weights where all weights are 1."""
+    names = SUMS if cells.is_weighted else UNWEIGHTED
+    sums = {
+        name: [int(x) if x.is_integer() and abs(x) < 2**53 else x for x in values.tolist()]
+        for name, values in cells.sums.items()
+        if name in names
+    }
+    return {**{name: getattr(cells, name).tolist() for name in KEYS}, **sums}
 
 
 def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
@@ -555,7 +674,8 @@ class ColumnOptions(TypedDict, total=False):
     weight: Any
     edges: tuple[float, ...]
     positive: Any
-    missing_group: Group | None
+    missing_label: str
+    missing_group: Group
     scale: str
     decimal: str | None
     encoding: str | None
@@ -577,11 +697,16 @@ TallyLike: TypeAlias = Tally | Any
 
 
 def as_tally(
-    data: TallyLike, reading: Mapping[str, Any], *edges: float, name: str = "tally"
+    data: TallyLike,
+    reading: Mapping[str, Any],
+    *edges: float,
+    name: str = "tally",
+    with_unknown: bool = False,
 ) -> Tally:
     """The tally itself, or the tally of data with these keywords of :func:`isocost.tally`.
 
-    Data get bin edges at ``edges`` too.  Messages call the argument by its ``name``.
+    Data get bin edges at ``edges`` too.  Messages call the argument by its ``name``.  People whose
+    label or group is unknown are an error, unless ``with_unknown``.
 
     Examples
     --------
@@ -591,13 +716,27 @@ def as_tally(
     """
     if isinstance(data, Tally):
         check_no_keywords(reading, "tally")
-        return data
+        return data if with_unknown else check_all_known(data, name)
     from isocost.engines.frames import is_data, tally
 
     if not is_data(data) and not (data is None and reading):
         check_tally(data, name)
     given = check_numbers("edges", reading.get("edges", ()))
-    return tally(data, **{**reading, "edges": (*given, *edges)})
+    counted = tally(data, **{**reading, "edges": (*given, *edges)})
+    return counted if with_unknown else check_all_known(counted, name)
+
+
+def check_all_known(tally: Tally, name: str = "tally") -> Tally:
+    """The tally; an error if it counts people whose label or group is unknown."""
+    if tally.unknown:
+        rule = "must be of people whose label and group are known"
+        got = f"{tally.unknown.cells.n.sum():,.15g} people without one of them"
+        step = (
+            f"count without them ({setting('missing_label', 'drop')}, "
+            f"{setting('missing_group', 'drop')}), which assumes that they are like the others"
+        )
+        raise UsageError(Problem(name, rule, got, step))
+    return tally
 
 
 def column_names(data: Any, reading: Mapping[str, Any]) -> list[str]:

@@ -185,8 +185,8 @@ def test_keyboard_only(page, tmp_path):
         if seen[-1] == "cost":
             page.keyboard.press("ArrowDown")
     # The first is the summary of how the file is read.
-    columns = ["score", "scale", "label", "group", "second", "missing", "handed-over"]
-    assert seen[1:9] == [*columns, "drop-missing"]
+    columns = ["score", "scale", "label", "group", "second"]
+    assert seen[1:10] == [*columns, "missing", "missing-label", "handed-over", "drop-missing"]
     assert page.is_checked("input[value=fpr]")
     page.keyboard.press("Enter")
     report_of(page)

@@ -56,7 +56,7 @@ from isocost.question import DEFAULT, Question
 from isocost.readings import Reading
 from isocost.rules import DEFAULT_SALT, Rule, repaired_column
 from isocost.tallies import FORMAT as TALLY
-from isocost.tallies import Tally
+from isocost.tallies import Tally, check_all_known
 from isocost.verdict.judgement import CALIBRATED
 
 if TYPE_CHECKING:
@@ -282,6 +282,7 @@ def fit(
     writing.check(".json")
     question = repairing.question()
     tally, merged, apart = _kept_apart(data, columns, question.edges, holdout, split)
+    check_all_known(tally)
     _speak_of(data, tally, question, repairing.method, repairing.options.get("tolerance"))
     first = None if recalibrate is None else ic.recalibrate(tally, recalibrate)
     basis = tally if first is None else first.expected(tally)

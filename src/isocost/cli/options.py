@@ -23,6 +23,7 @@ from isocost.engines.kinds import FileReading
 from isocost.errors import Problem, UsageError
 from isocost.grid import BINS
 from isocost.question import DEFAULT, Question
+from isocost.readings import TREATMENTS, Missing
 
 if TYPE_CHECKING:
     from isocost.repairs.table import Option, Repair
@@ -177,7 +178,10 @@ class _Roles:
     group: list[str] = in_data(["group"], "Column of groups; repeat it for intersections.")
     weight: str | None = in_data(None, "Column of weights.")
     positive: str | None = in_data(None, "The positive label, if labels are not 0/1.")
-    missing_group: str | None = in_data(None, "Group of the rows whose group is missing.")
+    missing_label: str = in_data("refuse", "Rows without a label.", choices=TREATMENTS)
+    missing_group: str = in_data(
+        "refuse", "Rows without a group: refuse, drop, keep, or the group to count them in."
+    )
     drop_group: list[str] | None = in_data(None, "Group to leave out; may be repeated.")
     merge_groups: list[str] | None = in_data(
         None, 'Groups to count as one: "A,B=other"; may be repeated.'
@@ -196,6 +200,11 @@ class _Roles:
 @dataclass(frozen=True)
 class Columns(Files, _Roles):
     """The columns of the data, and how to read and count them."""
+
+    @property
+    def missing(self) -> Missing:
+        """The treatment of rows that lack a value."""
+        return Missing.asked(self.missing_label, self.missing_group, self.drop_missing)
 
     @property
     def reading(self) -> FileReading:
@@ -218,7 +227,7 @@ class RepairedColumns:
     changed: str | None = in_output(None, "Column to add: whether the score changed.")
     handed_over: str | None = in_data(None, "Column to add: whether the person is handed over.")
     unknown: str = in_data("error", "Groups the rule does not know.", choices=("error", "keep"))
-    missing_group: str | None = as_in(Columns, "missing_group")
+    missing_group: str | None = in_data(None, "Group of the rows whose group is missing.")
 
     @property
     def arguments(self) -> dict[str, Any]:

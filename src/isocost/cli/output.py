@@ -35,7 +35,7 @@ from isocost.tables import (
     width,
     wrapped,
 )
-from isocost.verdict.sentences import commands_named, plain
+from isocost.verdict.sentences import commands_named
 
 if TYPE_CHECKING:
     from isocost.cli.options import Printing
@@ -418,8 +418,9 @@ def show_audit(
     from isocost.verdict.wording import statement
 
     said = statement(result, data=data)
-    details = said.details if full else said.details[:2]
-    out.prose("\n".join(plain(one) for one in (said.headline, said.next, *details)) + "\n")
+    if not full:
+        said = replace(said, details=said.details[:2])
+    out.prose("\n".join(said.lead) + "\n")
     usual = {name for name, measure in MEASURES.items() if measure.printed}
     shown = result.shown
     if not full and set(shown) == usual:

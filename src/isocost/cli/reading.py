@@ -223,14 +223,13 @@ def _count(
                 names,
                 grid=grid,
                 positive=columns.positive,
-                missing_group=columns.missing_group,
+                missing=columns.missing,
                 progress=report,
                 part=part,
                 scale=scale_named(columns.scale),
                 reading=reading,
                 guess=partial(completed, tell=guesses.append),
                 handed_over=columns.handed_over,
-                drop_missing=columns.drop_missing,
             )
     finally:
         # Also before an error, which may be about a column that was guessed.
@@ -304,7 +303,8 @@ def _without(tally: Tally, dropped: list[str]) -> Tally:
 
 def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     """Raise for options about columns that contradict the tallies, and would have no effect."""
-    ways = ("positive", "missing_group", "decimal", "encoding", "sheet", "drop_missing")
+    kept = ("missing_label", "missing_group", "drop_missing")
+    ways = ("positive", *kept, "decimal", "encoding", "sheet")
     made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
     made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()

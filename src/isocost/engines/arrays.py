@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isocost.cells import OF_WEIGHTS, SUMS, Cells, add_up
+from isocost.cells import LABELS, OF_WEIGHTS, SUMS, Cells, add_up
 from isocost.engines.columns import (
     USUAL_WEIGHTS,
     WRONG,
@@ -27,6 +27,7 @@ from isocost.engines.columns import (
 from isocost.errors import DataError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, is_null
+from isocost.readings import REFUSE, Missing
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import Bools, Floats, Ints
@@ -46,20 +47,20 @@ def tally_arrays(
     *,
     grid: Grid,
     positive: Any = None,
-    missing_group: Group | None = None,
+    missing: Missing | None = None,
     names: dict[str, str] | None = None,
     columns: dict[str, Any] | None = None,
     scale: Scale = PROBABILITY,
     decimal: str | None = None,
     handed_over: bool = False,
-    drop_missing: bool | None = None,
 ) -> Tally:
     """Count the cells of columns that are arrays; see :func:`isocost.tally`.
 
-    If ``drop_missing`` is None, errors do not offer it.
+    If ``missing`` is None, rows without a value are refused, and errors do not offer to drop them.
     """
     names, columns = names or {}, columns or {}
-    problems = Problems(names, scale=scale, decimal=decimal, can_drop=drop_missing is not None)
+    problems = Problems(names, scale=scale, decimal=decimal, can_drop=missing is not None)
+    missing = missing or REFUSE
     score = as_scores(score, problems, "score")
     weight = None if weight is None else as_scores(weight, problems, "weight")
     label = column_array("label", label)
@@ -69,8 +70,9 @@ def tally_arrays(
     problems.rows = rows
     if scale.is_open:
         problems.scale = scale.within(*_range(score))
-    encoder, labels = GroupEncoder(groups, missing_group), LabelReader(positive)
-    totals, handed = _Totals(grid), _Totals(grid)
+    encoder = GroupEncoder(groups, missing.name, missing.keeps("group"))
+    labels = LabelReader(positive, missing.keeps("label"))
+    totals, handed = _Totals(grid, LABELS if labels.keep else 2), _Totals(grid)
 
     def add(part: Any, start: int, is_handed: bool = False) -> None:
         w = None if weight is None else _checked_weights(weight[part], problems, start)
@@ -83,22 +85,32 @@ def tally_arrays(
         y = labels.read(label[part], problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
 
-    needed = {columns.get(role, role): column for role, column in named.items()}
-    if missing_group is None:
-        several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
-        needed |= dict(zip(columns.get("group", several), groups, strict=True))
+    several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
+    of_groups = dict(zip(columns.get("group", several), groups, strict=True))
+
+    def treated(treatment: Callable[[str], bool]) -> dict[str, Any]:
+        own = {columns.get(role, role): x for role, x in named.items() if treatment(role)}
+        return own | (of_groups if treatment("group") else {})
+
+    dropped, unknown = treated(missing.drops), treated(missing.keeps)
     for first in range(0, rows, CHUNK):
         part = slice(first, first + CHUNK)
-        if not (drop_missing or handed_over):
+        if not (dropped or handed_over):
             add(part, first)
+            if unknown:
+                problems.keep({name: null_rows(x, part) for name, x in unknown.items()})
             continue
         apart = np.isnan(score[part]) & handed_over
         kept = np.ones(len(apart), dtype=bool)
-        if drop_missing:
-            lacking = {name: null_rows(column, part) for name, column in needed.items()}
+        if dropped:
+            lacking = {name: null_rows(column, part) for name, column in dropped.items()}
             for role in ("score", "label"):
-                lacking[columns.get(role, role)] &= ~apart
+                if (name := columns.get(role, role)) in lacking:
+                    lacking[name] &= ~apart
             kept = ~problems.drop(lacking)
+        if unknown:
+            left = kept & ~apart
+            problems.keep({name: null_rows(x, part) & left for name, x in unknown.items()})
         for is_handed, mine in ((False, kept & ~apart), (True, kept & apart)):
             problems.places = first + np.flatnonzero(mine)
             if len(problems.places):
@@ -106,8 +118,7 @@ def tally_arrays(
     if any(role == "score" for role, _ in problems.counts):
         problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
     problems.check(labels.finish(names.get("label", "label")))
-    ways = {"missing_group": missing_group, "drop_missing": bool(drop_missing)}
-    reading = problems.reading(columns, positive, **ways, handed_over=handed_over)
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over)
     apart_groups = handed.cells().handed(encoder.groups) if handed_over else None
     return Tally.build(grid, encoder.groups, totals.cells(), reading, handed_over=apart_groups)
 
@@ -219,19 +230,19 @@ def _without(
 class _Totals:
     """The sums of every cell, added chunk by chunk."""
 
-    def __init__(self, grid: Grid) -> None:
-        self.grid = grid
+    def __init__(self, grid: Grid, labels: int = 2) -> None:
+        self.grid, self.labels = grid, labels
         self.full: dict[str, Floats] = {}
         self.sparse: list[Cells] = []
         self.weighted = False
 
     def add(self, h: Floats, y: Ints, g: Ints, w: Floats | None, groups: int) -> None:
         """Add a chunk with scores h, labels y, group codes g and weights w."""
-        cell = g * 2
+        cell = g * self.labels
         cell += y
         cell *= self.grid.size
         cell += self.grid.index(h)
-        size = groups * 2 * self.grid.size
+        size = groups * self.labels * self.grid.size
         self.weighted = w is not None
         if size > DENSE:
             cell, inverse = np.unique(cell, return_inverse=True)
@@ -258,7 +269,7 @@ class _Totals:
         if not self.weighted:
             sums |= dict.fromkeys(OF_WEIGHTS, sums["n"])
         rest, bin_ = np.divmod(cell, self.grid.size)
-        group, label = np.divmod(rest, 2)
+        group, label = np.divmod(rest, self.labels)
         return Cells(group, label, bin_, **sums)
 
 

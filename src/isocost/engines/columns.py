@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isocost.cells import UNLABELLED
 from isocost.checks import check_written
 from isocost.errors import DataError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
-from isocost.readings import Reading
+from isocost.readings import TREATMENTS, Missing, Reading
 from isocost.rules import Rule, repaired_column, stored_columns
 from isocost.tallies import Tally
 from isocost.typing import Bools, Ints, is_masked
@@ -285,12 +286,13 @@ _RULES = {
     ),
     "label": (
         "must be 0/1 or boolean in every row",
-        "drop rows without a label{dropping}; name the positive label with {positive} if the "
-        "column has two other values",
+        "drop rows without a label{dropping}{unknown}; name the positive label with {positive} if "
+        "the column has two other values",
     ),
     "group": (
         "must be known in every row",
-        "drop those rows{dropping}, or count them as a group of their own with {missing_group}",
+        "drop those rows{dropping}{unknown}; or count them as a group of their own with "
+        "{missing_group}",
     ),
     "weight": (
         "must be a positive, finite number in every row",
@@ -310,7 +312,8 @@ class Problems:
     them if not all are 0 and 1: all if there are two.  Where a part has only 0 and 1, both are.
     ``can_drop`` is true where rows with missing values may be dropped on request.
     ``dropped`` is the number of rows left out, ``missing`` how many of them lack a value, by
-    column, and ``places`` are the row numbers of those that are left of a chunk.
+    column, ``unknown`` and ``unknown_values`` the same for rows whose label or group is unknown,
+    and ``places`` are the row numbers of those that are left of a chunk.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -326,18 +329,21 @@ class Problems:
     places: Ints | None = None
     missing: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    unknown_values: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
 
     def drop(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> Bools:
         """Count the rows without a value, by column, and return which rows are to be dropped.
 
         Each place stands for ``counts`` rows.
         """
-        gone: Bools = np.logical_or.reduce([*missing.values()])
-        for name, rows in missing.items():
-            if rows.any():
-                self.missing[name] = self.missing.get(name, 0) + int((rows * counts).sum())
+        gone = _lacking(missing, counts, self.missing)
         self.dropped += int((gone * counts).sum())
         return gone
+
+    def keep(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> None:
+        """Count the rows whose label or group is unknown, by column."""
+        self.unknown += int((_lacking(missing, counts, self.unknown_values) * counts).sum())
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
@@ -380,7 +386,9 @@ class Problems:
         if problems or more:
             raise DataError([*problems, *more])
 
-    def reading(self, columns: Mapping[str, Any] | None, positive: Any, **ways: Any) -> Reading:
+    def reading(
+        self, columns: Mapping[str, Any] | None, positive: Any, missing: Missing, **ways: Any
+    ) -> Reading:
         """The reading of the values; ``ways`` are further fields of the reading."""
         is_plain = positive is None or isinstance(positive, str | int | float)
         return Reading(
@@ -390,8 +398,20 @@ class Problems:
             decimal=self.decimal or ".",
             dropped_rows=self.dropped,
             missing_values=self.missing,
+            unknown_rows=self.unknown,
+            unknown_values=self.unknown_values,
+            **missing.options,
             **ways,
         )
+
+
+def _lacking(missing: Mapping[str, Bools], counts: Array | int, by_column: dict[str, int]) -> Bools:
+    """True for rows without some value; adds how many lack one to the counts by column."""
+    lacking: Bools = np.logical_or.reduce([*missing.values()])
+    for name, rows in missing.items():
+        if rows.any():
+            by_column[name] = by_column.get(name, 0) + int((rows * counts).sum())
+    return lacking
 
 
 def _dropping(got: str) -> str:
@@ -400,10 +420,19 @@ def _dropping(got: str) -> str:
     return f" ({offered} drops them)" if "null" in got else ""
 
 
+def _unknown(role: str, got: str) -> str:
+    """The option that keeps rows without a label or group, and what dropping them assumes."""
+    if role not in ("label", "group") or "null" not in got:
+        return ""
+    keeping = setting(f"missing_{role}", "keep")
+    return f", which assumes that they are like the others; {keeping} counts them as unknown"
+
+
 def _naming_step(labels: Sequence[Any], got: str, can_drop: bool) -> str:
     """The next step for labels that have two values, and not 0 and 1."""
     dropping = _dropping(got) if can_drop else ""
-    first = f"drop rows without a label{dropping}; " if WRONG["label"][-1] in got else ""
+    unknown = _unknown("label", got) if can_drop else ""
+    first = f"drop rows without a label{dropping}{unknown}; " if WRONG["label"][-1] in got else ""
     values = {str(label): label for label in sorted(labels, key=str)}
     if positive := positive_among(list(values)):
         return f"{first}name the positive label: {setting('positive', values[positive])}"
@@ -421,18 +450,21 @@ def scored(tally: Tally) -> Tally:
     """The tally; an error if nobody in it has a score, because everybody was handed over."""
     if tally.groups:
         return tally
-    if tally.reading.dropped_rows:
-        raise nothing_left(tally.reading.dropped_rows, tally.reading.missing_values)
+    reading = tally.reading
+    if gone := reading.dropped_rows + reading.unknown_rows:
+        missing = {**reading.missing_values, **reading.unknown_values}
+        how = "dropped or unknown" if reading.unknown_rows else "dropped"
+        raise nothing_left(gone, missing, how)
     got = f"{sum(n for n, _, _ in tally.handed_over.values()):,.0f} rows, all without one"
     step = "check the column of scores: a rule hands over some people, not all"
     name = title_of("score", str(tally.columns.get("score", "score")))
     raise DataError(Problem(name, "must be known in some row", got, step))
 
 
-def nothing_left(rows: int, missing: Mapping[str, int]) -> DataError:
+def nothing_left(rows: int, missing: Mapping[str, int], gone: str = "dropped") -> DataError:
     """The error for data of which every row was dropped."""
     columns = listing(f"{count:,} without {name!r}" for name, count in missing.items())
-    got, step = f"{rows:,} rows, all dropped: {columns}", "check those columns"
+    got, step = f"{rows:,} rows, all {gone}: {columns}", "check those columns"
     return DataError(Problem("data", "must have a row without missing values", got, step))
 
 
@@ -463,6 +495,7 @@ def problem_of(
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
         dropping=_dropping(got) if can_drop else "",
+        unknown=_unknown(role, got) if can_drop else "",
         handed_over=counting if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
@@ -498,7 +531,12 @@ def scale_of(rule: Rule, asked: str | None) -> Scale:
 
 def missing_group_of(rule: Rule, asked: Any) -> Group | None:
     """The group of rows without one where a rule is applied; by default as the rule was made."""
-    return rule.reading.missing_group if asked is None else as_group(asked)
+    group = rule.reading.missing.name if asked is None else as_group(asked)
+    if group in TREATMENTS[1:]:
+        must = "must be the name of a group, because no row is dropped where a rule is applied"
+        step = f"use {setting('missing_group', '?')} and {setting('unknown', 'keep')} to keep them"
+        raise UsageError(Problem("missing_group", must, repr(group), step))
+    return None if group == TREATMENTS[0] else group
 
 
 def applied_columns(rule: Rule, score: Any, group: Any, id: Any) -> tuple[Any, Any, Any]:
@@ -544,12 +582,25 @@ def written_column(
 class LabelReader:
     """Labels as 0 and 1, with everything else counted as a problem."""
 
-    def __init__(self, positive: Any = None) -> None:
-        self.positive = positive
+    def __init__(self, positive: Any = None, keep: bool = False) -> None:
+        self.positive, self.keep = positive, keep
         self.seen: dict[Any, None] = {}
 
     def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        """The chunk as 0 and 1; other values become 0 and are counted."""
+        """The chunk as 0 and 1; other values become 0 and are counted.
+
+        If missing ones are to be kept, they become the label of people without one.
+        """
+        if self.keep and self.positive is None and chunk.dtype.kind == "f":
+            missing = np.isnan(chunk)
+            if missing.any():
+                labels = np.full(len(chunk), UNLABELLED, dtype=np.intp)
+                known = np.flatnonzero(~missing)
+                labels[known] = self._read(chunk[known], problems, known, start)
+                return labels
+        return self._read(chunk, problems, None, start)
+
+    def _read(self, chunk: Array, problems: Problems, places: Ints | None, start: int) -> Ints:
         if self.positive is None and _holds_labels(chunk):
             # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
@@ -566,9 +617,10 @@ class LabelReader:
             rows = np.flatnonzero(np.fromiter(bad, dtype=bool, count=len(chunk)))
             if len(rows):
                 value = chunk[rows[0]] if example else None
-                problems.add("label", kind, len(rows), value, start + int(rows[0]))
+                row = int(rows[0] if places is None else places[rows[0]])
+                problems.add("label", kind, len(rows), value, start + row)
 
-        if None in distinct:
+        if None in distinct and not self.keep:
             count("null or NaN", (value is None for value in values), example=False)
         if self.positive is None:
             known: dict[Any, int] = {None: 0, 0: 0, 1: 1, "0": 0, "1": 1}
@@ -579,6 +631,8 @@ class LabelReader:
             named = [value for value in distinct if value is not None and value is not _ODD]
             self.seen.update(dict.fromkeys(named[:20]))
             code = {value: int(value == self.positive) for value in distinct}
+        if self.keep:
+            code |= {None: UNLABELLED}
         labels = np.fromiter(map(code.__getitem__, values), dtype=np.intp, count=len(values))
         count("other than 0 and 1", labels < 0)
         if _ODD not in distinct and (labels < 0).any():
@@ -624,8 +678,7 @@ def checked_cells(
     problems: Problems,
     *,
     positive: Any,
-    missing_group: Group | None,
-    drop_missing: bool,
+    missing: Missing,
     label_value: Callable[[Any], Any] = str,
     example: Callable[[str, int], Any] | None = None,
 ) -> tuple[Ints, list[Group]]:
@@ -633,18 +686,27 @@ def checked_cells(
 
     Cells have groups g0, g1 ..., the codes of :data:`CODES`, the number n of rows, and perhaps the
     least and greatest label (least_l, most_l), and which people are handed over (apart).  Those of
-    rows that are dropped are removed.  ``example`` gives a bad value, by role and code.
+    rows that are dropped are removed, and labels that are kept though missing get a code of their
+    own.  ``example`` gives a bad value, by role and code.
     """
     keys = [f"g{i}" for i in range(len(columns["group"]))]
     codes = {role: key for role, key in CODES.items() if key in cells}
     problems.rows = int(cells["n"].sum())
-    if drop_missing:
-        lacking = {columns[role]: np.asarray(cells[key] == -1) for role, key in codes.items()}
-        if missing_group is None:
-            lacking |= {n: null_rows(cells[k]) for n, k in zip(columns["group"], keys, strict=True)}
-        kept = ~problems.drop(lacking, cells["n"])
+
+    def lacking(treatment: Callable[[str], bool]) -> dict[str, Bools]:
+        found = {columns[r]: np.asarray(cells[k] == -1) for r, k in codes.items() if treatment(r)}
+        if treatment("group"):
+            found |= {n: null_rows(cells[k]) for n, k in zip(columns["group"], keys, strict=True)}
+        return found
+
+    if dropped := lacking(missing.drops):
+        kept = ~problems.drop(dropped, cells["n"])
         cells.update({key: values[kept] for key, values in cells.items()})
-    encoder = GroupEncoder([cells[key] for key in keys], missing_group)
+    if unknown := lacking(missing.keeps):
+        problems.keep(unknown, cells["n"])
+    if missing.keeps("label"):
+        cells["y"] = np.where(cells["y"] == -1, UNLABELLED, cells["y"])
+    encoder = GroupEncoder([cells[key] for key in keys], missing.name, missing.keeps("group"))
     groups = encoder.encode_cells([cells[key] for key in keys], cells["n"], problems)
     for role, key in codes.items():
         for code, kind in WRONG[role].items():
@@ -737,7 +799,7 @@ class _Reader:
         self.table: Ints = np.empty(0, dtype=np.intp)
         self.is_identity = False
 
-    def code_of(self, value: Group) -> int:
+    def code_of(self, value: Group | None) -> int:
         """The code of a value, which may be new."""
         key = (type(value), value)
         if key not in self.codes:
@@ -805,9 +867,12 @@ class _Reader:
 class GroupEncoder:
     """The groups that one or several columns form, collected chunk by chunk."""
 
-    def __init__(self, columns: Sequence[Any], missing_group: Group | None) -> None:
+    def __init__(
+        self, columns: Sequence[Any], missing_group: Group | None, keep: bool = False
+    ) -> None:
         self.readers = [_Reader(column) for column in columns]
-        self.missing = missing_group
+        # To keep them, rows without a group are of the group None.
+        self.missing, self.fills = missing_group, keep or missing_group is not None
         self.groups: list[Group] = []
         self._index_of: dict[tuple[int, ...], int] = {}
 
@@ -838,7 +903,7 @@ class GroupEncoder:
 
     def _fill(self, reader: _Reader, codes: Ints, problems: Problems, start: int) -> Ints:
         null = codes < 0
-        if self.missing is None:
+        if not self.fills:
             rows = np.flatnonzero(null)
             problems.add("group", "null", len(rows), row=start + int(rows[0]))
             # The error is raised at the end; until then they count as the first group.

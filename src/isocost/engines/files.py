@@ -66,7 +66,7 @@ from isocost.errors import (
 )
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_null, parts_of
-from isocost.readings import Reading
+from isocost.readings import REFUSE, Missing, Reading
 from isocost.rules import Rule, check_rule, check_unknown, unknown_groups
 from isocost.tallies import Tally
 from isocost.typing import is_masked
@@ -590,7 +590,7 @@ def tally_files(
     *,
     grid: Grid,
     positive: Any = None,
-    missing_group: Group | None = None,
+    missing: Missing = REFUSE,
     progress: Progress | None = None,
     name: str | None = None,
     part: Part | None = None,
@@ -598,7 +598,6 @@ def tally_files(
     reading: FileReading | None = None,
     guess: Guess | None = None,
     handed_over: bool = False,
-    drop_missing: bool = False,
 ) -> Tally:
     """Count the cells of files in one query; see :func:`isocost.tally`.
 
@@ -613,8 +612,8 @@ def tally_files(
             columns, positive = guess(source, columns, positive)
         source.check_names(columns)
         rows = _FileRows(source, columns, positive, progress, part)
-        options: dict[str, Any] = {"positive": positive, "missing_group": missing_group}
-        options |= {"handed_over": handed_over, "drop_missing": drop_missing}
+        options: dict[str, Any] = {"positive": positive, "missing": missing}
+        options["handed_over"] = handed_over
         counted = scored(count_cells(rows, columns, grid=grid, scale=scale, **options))
         return replace(counted, reading=replace(counted.reading, **source.read_as))
 

@@ -45,9 +45,10 @@ from isocost.engines.columns import (
     title_of,
     written_column,
 )
-from isocost.errors import DataError, Problem, UsageError, missing_column
+from isocost.errors import DataError, Problem, UsageError, missing_column, setting
 from isocost.grid import BINS, Grid, scale_named
-from isocost.groups import Group, as_group, as_scalar, is_null
+from isocost.groups import Group, as_scalar, is_null
+from isocost.readings import Missing
 from isocost.rules import Rule, check_unknown
 from isocost.tables import BACKENDS
 from isocost.tallies import Tally
@@ -69,7 +70,8 @@ def tally(
     edges: tuple[float, ...] = (),
     *,
     positive: Any = None,
-    missing_group: Group | None = None,
+    missing_label: str = "refuse",
+    missing_group: Group = "refuse",
     scale: str = "probability",
     decimal: str | None = None,
     encoding: str | None = None,
@@ -102,8 +104,11 @@ def tally(
         Further bin edges, such as a decision threshold.
     positive : optional
         The positive label of a column with two values other than 0 and 1.
-    missing_group : optional
-        The group of rows whose group is null; without it they are an error.
+    missing_label : {"refuse", "drop", "keep"}
+        Rows without a label: an error, left out, or counted as unknown in ``tally.unknown``.
+        Leaving them out assumes that they are like the others.
+    missing_group : {"refuse", "drop", "keep"} or group
+        The same for rows without a group; any other value names the group to count them in.
     scale : {"probability", "percent", "logit", "rank"}
         What the scores are.  Percentages are divided by 100; log-odds x become
         1 / (1 + exp(-x)).  Ranks, such as deciles, are whole numbers r from low to high, the least
@@ -128,8 +133,8 @@ def tally(
         apart, in ``tally.handed_over``, and their labels are not looked at.
     drop_missing : bool
         True to leave out rows without a score, label, group or weight; otherwise they are an
-        error.  ``tally.reading`` counts them by column.  Rows without a group stay if
-        ``missing_group`` names one, and rows without a score if ``handed_over``.
+        error.  ``tally.reading`` counts them by column.  Rows without a label or a group stay if
+        ``missing_label`` or ``missing_group`` says so, and rows without a score if ``handed_over``.
 
     Returns
     -------
@@ -146,11 +151,14 @@ def tally(
     b      1          1     1.0000      0.4000
     """
     grid = Grid(bins, check_numbers("edges", edges))
-    missing_group = None if missing_group is None else as_group(missing_group)
+    missing = Missing.asked(missing_label, missing_group, drop_missing)
     check_single("positive", positive)
-    options = {"grid": grid, "positive": positive, "missing_group": missing_group}
+    options: dict[str, Any] = {"grid": grid, "positive": positive, "missing": missing}
     options |= {"scale": scale_named(scale), "handed_over": check_flag("handed_over", handed_over)}
-    options["drop_missing"] = check_flag("drop_missing", drop_missing)
+    if handed_over and missing.keeps("group"):
+        rule = "must be known, dropped or named where people were handed over"
+        step = f"use {setting('missing_group', 'drop')}, or the name of a group"
+        raise UsageError(Problem("missing_group", rule, "'keep'", step))
     check_decimal(decimal)
     for_files: dict[str, Any] = {"encoding": encoding, "sheet": sheet}
     for_files |= {"memory_limit": memory_limit, "threads": threads}
@@ -174,7 +182,7 @@ def tally(
     columns = check_columns(score, label, group, weight)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
     if is_stream(data):
-        return scored(_tally_stream(data, columns, count, positive, scale, drop_missing))
+        return scored(_tally_stream(data, columns, count, positive, scale, missing))
     return scored(count(data))
 
 
@@ -703,7 +711,7 @@ def _tally_stream(
     count: Callable[..., Tally],
     positive: Any,
     scale: str,
-    drop_missing: bool,
+    missing: Missing,
 ) -> Tally:
     """The tally of all batches, which ``count`` counts one after the other."""
     if scale_named(scale).is_open:
@@ -719,7 +727,7 @@ def _tally_stream(
         if not table.num_rows:
             continue
         if positive is not None:
-            table = _with_positive(table, columns["label"], positive, known, drop_missing)
+            table = _with_positive(table, columns, positive, known, missing)
         try:
             part = count(table, positive=None)
         except DataError as error:
@@ -737,7 +745,11 @@ def _tally_stream(
 
 
 def _with_positive(
-    table: Any, label: str, positive: Any, known: dict[Any, None], drop_missing: bool
+    table: Any,
+    columns: Mapping[str, Any],
+    positive: Any,
+    known: dict[Any, None],
+    missing: Missing,
 ) -> Any:
     """The table with whether each label is the positive one; adds the labels to those known.
 
@@ -746,11 +758,15 @@ def _with_positive(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    label = columns["label"]
     column = table.column(label)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    counted = table.drop_null().column(label).unique().to_pylist() if drop_missing else values
+    # Labels of rows without another value count only if those rows do.
+    needed = {label, *(columns["group"] if missing.drops("group") else [])}
+    needed |= {columns[role] for role in ("score", "weight") if missing.rest and columns[role]}
+    counted = table.select(list(needed)).drop_null().column(label).unique().to_pylist()
     known.update((value, None) for value in counted if not is_null(value))
     wanted = [value for value in values if type(value) is type(positive) and value == positive]
     is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))

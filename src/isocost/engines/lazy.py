@@ -31,6 +31,7 @@ import numpy as np
 from isocost.cells import SUMS, Cells
 from isocost.coin import coins, hex_bound
 from isocost.engines.columns import (
+    CODES,
     MOST_LABELS,
     USUAL_WEIGHTS,
     WRONG,
@@ -47,6 +48,7 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
+from isocost.readings import REFUSE, Missing
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
 
@@ -300,15 +302,13 @@ def count_cells(
     *,
     grid: Grid,
     positive: Any = None,
-    missing_group: Group | None = None,
+    missing: Missing = REFUSE,
     scale: Scale = PROBABILITY,
     handed_over: bool = False,
-    drop_missing: bool = False,
 ) -> Tally:
     """Count the cells of rows in one query, where they are; open ranks take one more.
 
     If some were ``handed_over``, cells without a score are kept apart, whatever their labels.
-    Cells of rows with missing values are left out if ``drop_missing``.
     """
     if scale.is_open:
         scale = scale.within(*_span(rows, rows.pick(True))[:2])
@@ -324,7 +324,7 @@ def count_cells(
 
     def example(role: str, code: int) -> Any:
         """A bad value, and what else an error says about such values."""
-        looked_at = _looked_at(placed, missing_group, handed_over, drop_missing)
+        looked_at = _looked_at(placed, missing, handed_over)
         if (role, code) == ("score", _OUTSIDE) and scale.is_plain:
             problems.span = _span(rows, looked_at)
         # Beside 0 and 1, any other value would be a third label.
@@ -339,20 +339,18 @@ def count_cells(
         columns,
         problems,
         positive=positive,
-        missing_group=missing_group,
-        drop_missing=drop_missing,
+        missing=missing,
         label_value=rows.label_value,
         example=example,
     )
     apart, n = cells["apart"], cells["n"].astype(np.float64)
     sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
-    ways = {"missing_group": missing_group, "handed_over": handed_over}
     return Tally.build(
         grid,
         groups,
         counted.take(~apart),
-        problems.reading(columns, positive, drop_missing=drop_missing, **ways),
+        problems.reading(columns, positive, missing, handed_over=handed_over),
         handed_over=counted.take(apart).handed(groups),
     )
 
@@ -364,19 +362,19 @@ _OUTSIDE = -3
 """The code of a score that is on another scale."""
 
 
-def _looked_at(
-    placed: Any, missing_group: Group | None, handed_over: bool, drop_missing: bool
-) -> Any:
+def _looked_at(placed: Any, missing: Missing, handed_over: bool) -> Any:
     """The rows that an error may be about: neither dropped nor of people handed over."""
     if handed_over:
         placed = placed.filter(nw.col("b") != float(_NO_SCORE))
-    if not drop_missing:
-        return placed
     schema = placed.collect_schema()
-    known = [nw.col(key) != -1.0 for key in ("b", "y", "v") if key in schema.names()]
+    known = [
+        nw.col(key) != -1.0
+        for role, key in CODES.items()
+        if key in schema.names() and missing.drops(role)
+    ]
     for name in (name for name in schema.names() if name.startswith("g")):
-        known += [~is_null(nw.col(name), schema[name])] if missing_group is None else []
-    return placed.filter(*known)
+        known += [~is_null(nw.col(name), schema[name])] if missing.drops("group") else []
+    return placed.filter(*known) if known else placed
 
 
 def _span(rows: Rows, frame: Any) -> tuple[float, float, bool]:

@@ -299,7 +299,7 @@ class FileLook(Result):
             columns={**names, "group": [names["group"]]},
             positive=self.positive,
             scale=score.scales[0] if score and score.scales else "probability",
-            missing_group="unknown" if self._missing("group") else None,
+            missing_group="unknown" if self._missing("group") else "refuse",
             drop_missing=any(map(self._missing, ("score", "label", "weight"))),
             **ways,
         )

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from isocost import __version__
+from isocost.cells import UNLABELLED
 from isocost.checks import (
-    check_flag,
     check_names,
     check_numbers,
     check_single,
@@ -44,7 +44,8 @@ from isocost.engines.columns import (
 from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import DataError, IsocostError, Problem, UsageError, setting
 from isocost.grid import BINS, Grid
-from isocost.groups import Group, as_group, group_names, is_null, parts_of, to_json
+from isocost.groups import Group, group_names, is_null, parts_of, to_json
+from isocost.readings import Missing
 from isocost.rules import Row, Rule, Segment, check_unknown
 from isocost.tallies import FORMAT, VERSION, Tally, read_fields
 
@@ -628,7 +629,11 @@ _KEYS = {
 
 
 def tally_from_cells(
-    cells: Any, *, missing_group: Group | None = None, drop_missing: bool = False
+    cells: Any,
+    *,
+    missing_label: str = "refuse",
+    missing_group: Group = "refuse",
+    drop_missing: bool = False,
 ) -> Tally:
     """The tally of the cells that :func:`isocost.tally_sql` had a warehouse count.
 
@@ -637,10 +642,8 @@ def tally_from_cells(
     cells : list of rows, dict of columns, or any eager frame that narwhals knows
         What the query returned; a row is a tuple or a mapping.  The rows of several runs of the
         same query may be put together.
-    missing_group : optional
-        The group of rows whose group is null; without it they are an error.
-    drop_missing : bool
-        True to leave out rows without a score, label, group or weight, as in :func:`isocost.tally`.
+    missing_label, missing_group, drop_missing
+        The treatment of rows without a value, as in :func:`isocost.tally`.
 
     Returns
     -------
@@ -665,27 +668,37 @@ def tally_from_cells(
         found[key] = _whole(columns[name], name) if is_whole else as_objects(columns[name])
     problems = Problems({k: v for k, v in names.items() if isinstance(v, str)}, can_drop=True)
     problems.names["group"] = ", ".join(names["group"])
-    ways: dict[str, Any] = {
-        "missing_group": None if missing_group is None else as_group(missing_group),
-        "drop_missing": check_flag("drop_missing", drop_missing),
-    }
-    codes, groups = checked_cells(found, names, problems, positive=made_with["positive"], **ways)
-    if not len(codes):
-        raise nothing_left(problems.dropped, problems.missing)
+    positive = made_with["positive"]
+    treatment = Missing.asked(missing_label, missing_group, drop_missing)
+    codes, groups = checked_cells(found, names, problems, positive=positive, missing=treatment)
+    counted = {"group": codes, "label": found["y"], "bin": found["b"], "n": found["n"]}
+    for name in _products(names["weight"] is not None):
+        try:
+            counted[name] = found[name].astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise _foreign(f"a value of {name} that is not a number") from error
+    # People without a group are of one group, whichever of its parts are missing.
+    listed = [None if any(map(is_null, parts_of(g))) else to_json(g) for g in groups]
+    without = np.array([group is None for group in listed], dtype=bool)
+    unknown = (found["y"] == UNLABELLED) | without[codes]
+    if unknown.all():
+        gone, lacking = problems.dropped + problems.unknown, problems.missing
+        how = "dropped or unknown" if problems.unknown else "dropped"
+        raise nothing_left(gone, {**lacking, **problems.unknown_values}, how)
+    known = [group for group in listed if group is not None]
+    counted["group"] = np.where(without, len(known), np.cumsum(~without) - 1)[codes]
     content = {
         "format": FORMAT,
         "version": VERSION,
         "bins": made_with["bins"],
         "edges": made_with["edges"],
-        "reading": problems.reading(names, made_with["positive"], **ways).to_dict(),
-        "groups": [to_json(group) for group in groups],
-        "cells": {"group": codes, "label": found["y"], "bin": found["b"], "n": found["n"]},
+        "reading": problems.reading(names, positive, treatment).to_dict(),
+        "groups": known,
+        "cells": {name: values[~unknown] for name, values in counted.items()},
     }
-    for name in _products(names["weight"] is not None):
-        try:
-            content["cells"][name] = found[name].astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise _foreign(f"a value of {name} that is not a number") from error
+    if unknown.any():
+        apart = {name: values[unknown] for name, values in counted.items()}
+        content["unknown"] = {"groups": [*known, None], "cells": apart}
     try:
         return Tally.build(**read_fields(content, repeated=True))
     except IsocostError as error:

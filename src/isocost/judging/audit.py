@@ -47,7 +47,7 @@ from isocost.tables import (
 )
 from isocost.tallies import Tally, TallyLike, as_tally, check_no_keywords
 from isocost.verdict.judgement import CALIBRATED, Findings, Verdict, judge
-from isocost.verdict.sentences import SENTENCES, plain
+from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import reading_notes, statement
 
 if TYPE_CHECKING:
@@ -254,8 +254,7 @@ class Audit(Answer):
     def advice(self) -> str:
         """The meaning of the audit, in plain words, a sentence per line."""
         said = statement(self)
-        lines = (plain(one) for one in (said.headline, said.next, *said.details))
-        return "\n".join([*lines, *map(str, said.notes)])
+        return "\n".join([*said.lead, *map(str, said.notes)])
 
     def _reading(self) -> Reading:
         return self.tally.reading
@@ -444,7 +443,7 @@ class Audit(Answer):
     def __repr__(self) -> str:
         said = statement(self)
         table = text_table(*self.table(), room=LINE)
-        before = [wrapped(plain(one)) for one in (said.headline, said.next, *said.details)]
+        before = map(wrapped, said.lead)
         after = [wrapped(one) for one in (*self.summary(), *map(str, said.notes))]
         return "\n".join([*before, "", self.headline(), table, "", *after])
 
@@ -452,9 +451,7 @@ class Audit(Answer):
         from html import escape
 
         said = statement(self)
-        verdict = html_verdict(
-            plain(said.headline), [plain(one) for one in (said.next, *said.details)]
-        )
+        verdict = html_verdict(said.lead[0], said.lead[1:])
         more = "".join(
             f"<p style='max-width:50em'>{escape(text)}</p>"
             for text in (*self.summary(), *map(str, said.notes))
@@ -486,7 +483,7 @@ def _short(interval: Sequence[float]) -> str:
     return f"[{low}, {high}]"
 
 
-@asks("cost", "threshold", "confidence", "replicates", "seed")
+@asks("cost", "threshold", "confidence", "replicates", "seed", with_unknown=True)
 def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     """Measure each group's errors and calibration, and decide what can be made equal.
 
@@ -540,7 +537,11 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
 
 
 def audited(tally: Tally, question: Question, known: Estimates | None = None) -> Audit:
-    """The audit of a tally, with the numbers that are ``known`` from one at the same threshold."""
+    """The audit of a tally, with the numbers that are ``known`` from one at the same threshold.
+
+    It is about the people whose label and group are known; the reading counts the others.
+    """
+    tally = tally.known
     question.cost.check_groups(tally.groups)
     groups = compared_groups(tally, question.min_group)
     reach = reach_of(tally.select(groups), question.among(groups))
@@ -582,7 +583,7 @@ def audit_or_tally(
     if isinstance(subject, Audit):
         check_no_keywords(reading, "audit")
         return subject
-    return as_tally(subject, reading, *edges, name="audit")
+    return as_tally(subject, reading, *edges, name="audit", with_unknown=True)
 
 
 def audits(*positional: str) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:

@@ -809,7 +809,7 @@ def deployed_columns(
     used: dict[str, Any] = {
         role: stored[role] for role in ("label", "group", "weight") if role in stored
     }
-    if rule.reading.missing_group is not None:
+    if rule.reading.missing.name is not None:
         used["missing_group"] = rule.reading.missing_group
     used |= {"score": score, "handed_over": rule.defers}
     if repaired in names and "score" not in asked:

@@ -348,7 +348,7 @@ def page_layouts(audit: Audit, held: dict[str, Any]) -> list[Layout]:
     tally = audit.tally
     if len(tally.groups) > MOST_ON_PAGE or undecided(held, tally.grid, audit.threshold):
         return []
-    unknown = [one for one in (tally.reading.missing_group,) if one is not None]
+    unknown = [one for one in (tally.reading.missing.name,) if one is not None]
     given = (audit, audit.threshold, unknown)
     return [_filled(kind, *given, names=shown_names) for kind in LAYOUTS.values()]
 

@@ -47,6 +47,7 @@ from isocost.page.payload import Origin, page_file
 from isocost.page.report import filled, report_html
 from isocost.page.view import cost_words, row_titles, spoken_names
 from isocost.question import DEFAULT, MOST_REPLICATES, Question
+from isocost.readings import Missing
 from isocost.tallies import Tally
 from isocost.verdict.sentences import (
     NEUTRAL,
@@ -141,6 +142,7 @@ class ReportRequest:
     group: tuple[str, ...]
     weight: str | None = None
     positive: str | None = None
+    missing_label: str = "refuse"
     missing_group: str | None = None
     cost: str = str(DEFAULT.cost)
     threshold: float = DEFAULT.threshold
@@ -355,9 +357,10 @@ class Session:
                         {**columns, "group": list(request.group)},
                         grid=Grid(edges=asked.edges),
                         positive=request.positive,
-                        missing_group=request.missing_group,
+                        missing=Missing.asked(
+                            request.missing_label, request.missing_group, request.drop_missing
+                        ),
                         handed_over=request.handed_over,
-                        drop_missing=request.drop_missing,
                         progress=self._tick,
                         name=file.name if file.upload else None,
                         scale=scale_named(request.scale),

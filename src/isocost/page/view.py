@@ -286,6 +286,7 @@ def facts(
         "verdict": said.headline,
         "next": said.next,
         "ledes": [[words["meaning"]], *said.details],
+        "left_out": said.left_out,
         "figures": [{"alert": False, **key} for key in keys(audit, vocabulary)],
         "settings": fill(
             WORDS["settings"],

@@ -294,6 +294,9 @@ SENTENCES = {
     ),
     "read_sheet": "Rows were read from sheet {value}.",
     "read_dropped": "Rows with missing values were dropped: {rows} in all, {columns}.",
+    "read_unknown": (
+        "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
+    ),
     "read_without": "{count} without {column}",
     "note_one_label": (
         "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
@@ -380,7 +383,7 @@ class Note:
 
 CAUTIONS = (
     "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
-    "read_rank", "read_scale", "read_dropped",
+    "read_rank", "read_scale", "read_dropped", "read_unknown",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

@@ -32,6 +32,7 @@ from isocost.verdict.sentences import (
     fill,
     joined,
     percent,
+    plain,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ DETAILS = {
 on calibration, on the difference or on new people takes the form that fits the answer.  Groups
 whose scores are off have a sentence each."""
 
+LEFT_OUT = ("read_dropped", "read_unknown")
+"""Notes on rows that no number rests on; they stand in the first lines."""
+
 HOW = {
     "few": "few_how",
     "uncalibrated": "off_how",
@@ -80,7 +84,13 @@ class Statement:
     headline: Sentence
     next: Sentence
     details: list[Sentence]
+    left_out: list[Sentence]
     notes: list[Note]
+
+    @property
+    def lead(self) -> list[str]:
+        """Everything but the notes: what a reader must know, a sentence each."""
+        return [plain(one) for one in (self.headline, self.next, *self.details, *self.left_out)]
 
 
 def statement(
@@ -111,6 +121,7 @@ def statement(
         headline(audit.advised.reason, audit.cost.kind, fields),
         fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
+        list(_left_out(audit)),
         list(_notes(audit, names, {**fields, **calls})),
     )
 
@@ -309,6 +320,12 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
             yield fill(SENTENCES[name], **fields)
 
 
+def _left_out(audit: Audit) -> Iterator[Sentence]:
+    for note in reading_notes(audit.tally.reading, audit.tally.groups):
+        if note.key in LEFT_OUT:
+            yield note.sentence
+
+
 def more_data(audit: Audit) -> str:
     """The sentence on how much more data would settle whether costs differ."""
     difference, (low, _) = audit.disparity.difference, audit.cost_interval
@@ -382,18 +399,23 @@ def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Note]:
             yield doubt
         elif value != getattr(usual, name):
             yield Note(f"read_{name}", {"value": repr(value) if name == "sheet" else value})
-    if reading.dropped_rows:
+    for key, rows, values in (
+        ("read_dropped", reading.dropped_rows, reading.missing_values),
+        ("read_unknown", reading.unknown_rows, reading.unknown_values),
+    ):
         columns = [
-            fill(SENTENCES["read_without"], count=f"{rows:,}", column=repr(name))
-            for name, rows in reading.missing_values.items()
+            fill(SENTENCES["read_without"], count=f"{count:,}", column=repr(name))
+            for name, count in values.items()
         ]
-        rows = f"{reading.dropped_rows:,}"
-        yield Note("read_dropped", {"rows": rows, "columns": joined(columns)})
+        if rows:
+            yield Note(key, {"rows": f"{rows:,}", "columns": joined(columns)})
 
 
 def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Note]:
     verdict, reach, cost = audit.advised, audit.feasibility, audit.cost
-    yield from reading_notes(audit.tally.reading, audit.tally.groups)
+    for note in reading_notes(audit.tally.reading, audit.tally.groups):
+        if note.key not in LEFT_OUT:
+            yield note
     if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
     if verdict.reason in ("infeasible", "unreachable"):

@@ -243,7 +243,7 @@ function reportRequest() {
     handed_over: $("handed-over").value !== "",
     drop_missing: $("drop-missing").value !== "",
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
-    ...values(["score", "label", "scale"], String),
+    ...values(["score", "label", "missing-label", "scale"], String),
     ...values(["threshold", "tolerance", "min-count"], Number),
     ...values(["weight", "people", "outcome", "positive-means"], (text) => text || null),
     ...readingAsked(),
