@@ -77,6 +77,7 @@ WRONG = {
     "label": [3, None, "nobody", ["label"], FRAME],
     "group": [[], 3, None, "nobody", ["group", "group"], ["group", 3], [["group"]], FRAME],
     "weight": [3, "nobody", ["weight"], FRAME],
+    "person": [3, "nobody", ["id"], FRAME],
     "scale": [3, "deciles", "rank:9-1", [], FRAME],
     "decimal": [3, ";", [], FRAME],
     "encoding": [3, "klingon", [], FRAME],
@@ -219,7 +220,8 @@ NONE_IS_FINE = {
 }
 FINE = {(door, name): [None] for name, doors in NONE_IS_FINE.items() for door in doors.split()}
 FINE |= {(door, "confidence"): [None] for door in ASKING}
-FINE |= {("tally_sql", name): ["nobody"] for name in ("score", "label", "group", "weight")}
+COLUMN_ROLES = ("score", "label", "group", "weight", "person")
+FINE |= {("tally_sql", name): ["nobody"] for name in COLUMN_ROLES}
 FINE |= {
     (door, "measures"): [None, []]
     for door in ("audit", "intervals", "watch", "MeasuresDisplay.from_tally",
@@ -360,15 +362,16 @@ def test_the_keywords_are_those_of_tally():
 COLUMNS = [3, None, "x", [], {}, FRAME, [[1, 2]], object(), TALLY, ["a"], [None] * 4, iter([1])]
 
 
-@pytest.mark.parametrize("role", ["score", "label", "group", "weight"])
+@pytest.mark.parametrize("role", COLUMN_ROLES)
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: type(column).__name__)
 def test_wrong_columns_are_refused(role, column):
     arrays = {name: ROWS[name] for name in ("score", "label", "group")}
-    if role != "weight" or column is not None:
+    if role not in ("weight", "person") or column is not None:
         with pytest.raises(ic.IsocostError, match="next: "):
             ic.tally(**{**arrays, role: column})
+    ones = {"weight": [1, 1, 1, 1], "person": [1, 1, 1, 1]}
     with pytest.raises(ic.IsocostError, match="next: "):
-        ic.tally({**arrays, "weight": [1, 1, 1, 1], role: column}, weight="weight")
+        ic.tally({**arrays, **ones, role: column}, weight="weight", person="person")
 
 
 @pytest.mark.parametrize("role", ["score", "group", "id"])

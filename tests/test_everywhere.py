@@ -412,6 +412,79 @@ def test_every_treatment_of_missing_values_counts_the_same_rows(engine, label, g
     assert ic.Tally.from_json(tally.to_json()) == tally
 
 
+def rows_of_persons(count=240):
+    """Rows of 40 persons, some of whom have rows in several groups, and some lack a value."""
+    draw = np.random.default_rng(7)
+    rows = []
+    for index in range(count):
+        person = int(draw.integers(40))
+        score, group = float(draw.integers(1, 100)) / 100, "abc"[person % 3]
+        group = None if index % 29 == 0 else "a" if index % 31 == 0 else group
+        label = None if index % 17 == 0 else int(draw.random() < score)
+        weight = None if index % 53 == 0 else float(draw.integers(1, 9)) / 4
+        rows.append((score, label, group, weight, None if index % 41 == 0 else f"id {person}"))
+    return rows
+
+
+def person_sums(rows, thresholds):
+    """Per group, by brute force: persons and the sum of T T'; and how many are in several."""
+    sums = {}
+    for score, label, group, weight, person in rows:
+        terms = [1.0, score, score**2, *(float(score >= edge) for edge in thresholds)]
+        own = sums.setdefault((group, person), np.zeros(2 * len(terms)))
+        own[label * len(terms) :][: len(terms)] += weight * np.array(terms)
+    found = {}
+    for (group, _), own in sums.items():
+        number, products = found.get(group, (0, 0.0))
+        found[group] = (number + 1, products + np.outer(own, own))
+    persons = [person for _, person in sums]
+    return found, sum(persons.count(person) > 1 for person in set(persons))
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize("missing", ["none", "drop", "keep", "?"])
+def test_every_engine_counts_the_same_persons(engine, missing, weight):
+    rows, edges = rows_of_persons(), (0.3, 0.412)
+    names = ("score", "label", "group", "weight", "person")
+    options = {"person": "person", "weight": weight, "edges": edges}
+    if missing == "none":
+        rows = [row for row in rows if None not in row]
+    else:
+        options |= {"drop_missing": True, "missing_group": missing, "missing_label": "keep"}
+    tally = engine.tally({n: [row[i] for row in rows] for i, n in enumerate(names)}, **options)
+    used = [
+        (score, label, missing if group is None else group, w if weight else 1.0, person)
+        for score, label, group, w, person in rows
+        if label is not None and (w or not weight) and person is not None
+        and (group is not None or missing == "?")
+    ]  # fmt: skip
+    expected, several = person_sums(used, edges)
+    persons = tally.persons
+    assert tally.groups == tuple(sorted(expected))
+    assert persons.thresholds == edges
+    assert persons.several == several > 0
+    for index, group in enumerate(tally.groups):
+        number, products = expected[group]
+        assert persons.number[index] == number
+        np.testing.assert_allclose(persons.products[index], products, rtol=1e-12)
+    assert tally.reading.columns["person"] == "person"
+    assert "--person=person" in tally.reading.options()
+    again = ic.Tally.from_json(tally.to_json())
+    assert again == tally
+    assert again.fingerprint == tally.fingerprint
+
+
+def test_every_engine_asks_for_persons(engine):
+    rows = [row for row in rows_of_persons() if None not in row[:4]]
+    data = {n: [r[i] for r in rows] for i, n in enumerate(("score", "label", "group", "_", "who"))}
+    lacking = sum(row[4] is None for row in rows)
+    message = rf"person .column 'who'.: must be known in every row\n  got:  {lacking} null"
+    with pytest.raises(ic.DataError, match=message):
+        engine.tally(data, person="who")
+    with pytest.raises(ic.UsageError if engine.name != "sql" else Exception, match="whose"):
+        engine.tally(data, person="whose")
+
+
 @engines(WITHOUT_SPARK)
 def test_a_named_group_keeps_its_rows(engine):
     data = {**LACKING, "y": ["no" if y == "maybe" else y for y in LACKING["y"]]}

@@ -265,11 +265,10 @@ def test_tallies_are_parsed_back(dialect):
     for options in warehouse.TALLIES.values():
         (tree,) = sqlglot.parse(ic.tally_sql(dialect, "lake.people", **options), read=dialect)
         groups = options.get("group", "group")
-        names = {
-            "group": [groups] if isinstance(groups, str) else groups,
-            "weight": options.get("weight"),
-        }
-        wanted = cell_columns({"columns": names, "positive": options.get("positive")})
+        names = {role: options.get(role) for role in ("weight", "person")}
+        names["group"] = [groups] if isinstance(groups, str) else groups
+        made_with = {"columns": names, "positive": options.get("positive")}
+        wanted = cell_columns({**made_with, "thresholds": options.get("edges", (0.5,))})
         assert [column.alias_or_name for column in tree.selects] == wanted
         named = options.get("positive") in ("yes", 1) and options["positive"] is not True
         assert ("least_label" in wanted) == named
@@ -345,8 +344,8 @@ def test_cells_of_several_days_add_up(database):
 def spoiled(**changes):
     cells = {"made_with": None, "group_1": "a", "label": 0, "bin": 0, "n": 1, "wh": 0.0, "wh2": 0.0}
     made = {
-        "bins": 4, "edges": [], "positive": None,
-        "columns": {"score": "s", "label": "y", "weight": None, "group": ["g"]},
+        "bins": 4, "edges": [], "thresholds": [0.5], "positive": None,
+        "columns": {"score": "s", "label": "y", "weight": None, "person": None, "group": ["g"]},
     }  # fmt: skip
     return [{**cells, "made_with": json.dumps(made), **changes}]
 

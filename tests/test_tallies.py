@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost.tallies import read_fields
 from tests.conftest import counted, populations
 from tests.hostile import extreme, population, survived, tampered, use_tally
 
@@ -207,8 +208,20 @@ PLAIN, WEIGHTED = ic.tally(PEOPLE, bins=8), ic.tally(PEOPLE, weight="weight", bi
 MADE = [PLAIN, WEIGHTED, ic.equalize_odds(WEIGHTED).expected(WEIGHTED)]
 
 
+def forged(text):
+    """The tally of a text whose fingerprint fits: who changes a file may write that too."""
+    try:
+        return ic.Tally.from_json(text)
+    except ic.DataError as error:
+        if "fingerprint" not in str(error):
+            raise
+    content = json.loads(text)
+    content["fingerprint"] = ic.Tally.build(**read_fields(content)).fingerprint
+    return ic.Tally.from_dict(content)
+
+
 def refused_or_good(text):
-    tally = survived(lambda: ic.Tally.from_json(text))
+    tally = survived(lambda: forged(text))
     if tally is not None:
         use_tally(tally)
 
@@ -232,7 +245,7 @@ def test_many_groups_take_time_in_proportion():
     cells |= {name: [1] * many if name == "n" else [0] * many for name in ("n", "wh", "wh2")}
     content = {**ic.tally(TWO).to_dict(), "groups": [f"g{i}" for i in range(many)], "cells": cells}
     start = time.perf_counter()
-    tally = ic.Tally.from_json(json.dumps(content))
+    tally = forged(json.dumps(content))
     assert len((tally + tally).drop(tally.groups[:10]).groups) == many - 10
     with pytest.raises(ic.DataError, match="which are equal in Python"):
         ic.Tally.from_dict({**content, "groups": [*content["groups"][:-1], "g39998"]})

@@ -306,6 +306,27 @@ def test_all_problems_of_a_tally_together(house):
         assert part in str(error.value)
 
 
+@pytest.mark.parametrize("missing_group", ["drop", "keep", "?"])
+@pytest.mark.parametrize("missing_label", ["drop", "keep"])
+def test_people_without_a_value_are_counted_alike(house, missing_label, missing_group):
+    kinds = {"score": "double", "label": "int", "group": "text", "person": "int"}
+    rows = [
+        (index % 11 / 10, None if index % 5 == 0 else index % 2,
+         None if index % 7 == 0 else "abc"[index % 4 - 1], None if index % 13 == 0 else index % 6)
+        for index in range(80)
+    ]  # fmt: skip
+    options = {"missing_label": missing_label, "missing_group": missing_group, "drop_missing": True}
+    query = ic.tally_sql(house.dialect, person="person")
+    source = rows_of(house.dialect, rows, kinds)
+    cells = house.run(query.replace(DIALECTS[house.dialect].table_of("scores"), source))
+    found = ic.tally_from_cells(cells, **options)
+    data = {name: [row[i] for row in rows] for i, name in enumerate(kinds)}
+    wanted = ic.tally(data, person="person", **options)
+    assert found == wanted
+    assert found.reading == wanted.reading
+    assert found.persons.several == wanted.persons.several > 0
+
+
 @pytest.mark.parametrize("house", ["spark"], indirect=True)
 def test_a_lateral_query_of_spark_reads_the_table_once(house):
     query = warehouse.custom().to_sql("spark", "people", changed="moved", id="id")

@@ -144,6 +144,8 @@ TALLIES = {
     "booleans": {"group": "flag", "label": "flag"},
     "named boolean": {"label": "flag", "positive": True},
     "named number": {"label": "label", "positive": 1},
+    "persons": {"group": "three", "person": "group", "weight": "weight", "edges": (0.3, 0.123)},
+    "persons and labels": {"person": "number", "label": "yes", "positive": "yes"},
 }
 
 
@@ -158,6 +160,10 @@ def check_tally(run, dialect: str, name: str, table="people") -> None:
     found = ic.tally_from_cells(run(ic.tally_sql(dialect, table, **options)))
     assert found == wanted
     assert found.columns == wanted.columns
+    assert found.fingerprint == wanted.fingerprint
+    assert found.persons is wanted.persons is None or (
+        found.persons.several == wanted.persons.several
+    )
 
 
 BAD = {

@@ -246,12 +246,14 @@ def group_names_of(group: Any, step: str | None = None) -> list[str]:
     return names
 
 
-def check_columns(score: Any, label: Any, group: Any, weight: Any = None) -> dict[str, Any]:
+def check_columns(
+    score: Any, label: Any, group: Any, weight: Any = None, person: Any = None
+) -> dict[str, Any]:
     """Names of columns by role, with ``group`` as a list."""
     step = "pass names of columns, or leave data out and pass arrays"
-    check_names(score=score, label=label, weight=weight, optional=("weight",), step=step)
-    groups = group_names_of(group, step)
-    return {"score": score, "label": label, "weight": weight, "group": groups}
+    single = {"score": score, "label": label, "weight": weight, "person": person}
+    check_names(**single, optional=("weight", "person"), step=step)
+    return {**single, "group": group_names_of(group, step)}
 
 
 def check_written(

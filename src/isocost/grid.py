@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,11 @@ class Grid:
         Further cut points, such as a decision threshold.  Those already on the grid are
         dropped, so that grids with the same cuts are equal.
 
+    Attributes
+    ----------
+    thresholds : tuple of float
+        The edges that were asked for, on the grid or not; 0.5 if none was.
+
     Notes
     -----
     The last bin includes 1.  A cut point is the double nearest to i / bins and membership
@@ -55,11 +60,14 @@ class Grid:
 
     bins: int = BINS
     edges: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         step = f"use {setting('bins', BINS)}, the default"
         object.__setattr__(self, "bins", check_whole("bins", self.bins, 1, MAX_BINS, step))
-        further = set(check_numbers("edges", self.edges)) - self._even.union(TENTHS)
+        asked = set(check_numbers("edges", self.edges))
+        object.__setattr__(self, "thresholds", tuple(sorted(asked)) or (0.5,))
+        further = asked - self._even.union(TENTHS)
         object.__setattr__(self, "edges", tuple(sorted(further)))
 
     @property

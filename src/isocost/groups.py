@@ -58,6 +58,11 @@ def parts_of(group: Group) -> tuple[Scalar, ...]:
     return group if isinstance(group, tuple) else (group,)
 
 
+def is_known(group: Group | None) -> bool:
+    """True if no column of a group is null."""
+    return group is not None and not any(map(is_null, parts_of(group)))
+
+
 def is_null(value: Any) -> bool:
     """True if a value is None, NaN, NaT or pandas.NA; arrays and other objects are not."""
     if value is None or isinstance(value, bool):

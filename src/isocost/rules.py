@@ -673,7 +673,7 @@ class Rule(Saved):
         cells = Cells.merge(list(self._moved(tally)))
         if not self.defers:
             # No cell leaves its group, so the groups stay as they are.
-            return replace(tally, cells=cells)
+            return replace(tally, cells=cells, persons=None)
         if not len(cells):
             got, step = "everybody is handed over", "use a rule made from such people"
             raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))

@@ -9,6 +9,7 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -32,19 +33,19 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, Problem, UsageError, listing, setting
+from isocost.errors import DataError, IsocostError, Problem, UsageError, listing, setting
 from isocost.grid import Grid
 from isocost.groups import (
     Group,
     as_group,
     beside_groups,
     group_names,
-    is_null,
+    is_known,
     names_of,
-    parts_of,
     sort_groups,
     to_json,
 )
+from isocost.persons import Persons, symmetric, terms_of
 from isocost.readings import Reading
 from isocost.result import Saved
 from isocost.tables import frame_of, html_table, text_table
@@ -71,7 +72,8 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         raise _corrupt(f"version {short(content.get('version'))}")
     fields = {"format", "version", "bins", "edges", "reading", "groups", "cells"}
-    _check_names(content.keys() - {"handed_over", "unknown"}, fields, "field")
+    others = {"handed_over", "unknown", "persons", "fingerprint"}
+    _check_names(content.keys() - others, fields, "field")
     edges, groups = content["edges"], content["groups"]
     if not isinstance(edges, list) or not isinstance(groups, list):
         raise _corrupt("edges or groups that are not a list")
@@ -85,13 +87,16 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     handed = _read_handed(content.get("handed_over", []))
     with np.errstate(all="ignore"):
         _check_totals(cells, named, handed)
+        held = content.get("persons")
+        persons = None if held is None else _read_persons(held, cells, len(named))
     unknown = _read_unknown(content["unknown"], grid, repeated) if "unknown" in content else None
     try:
         reading = Reading.from_dict(content["reading"])
     except ValueError as error:
         raise _corrupt(str(error)) from error
     held = {"grid": grid, "groups": named, "cells": cells}
-    return {**held, "reading": reading, "handed_over": handed, "unknown": unknown}
+    held |= {"reading": reading, "handed_over": handed, "unknown": unknown}
+    return {**held, "persons": persons}
 
 
 def _corrupt(got: str) -> DataError:
@@ -145,6 +150,37 @@ def _read_unknown(content: Any, grid: Grid, repeated: bool) -> Unknown:
     with np.errstate(all="ignore"):
         _check_totals(cells, groups, {}, LABELS)
     return Unknown.build(groups, cells)
+
+
+def _read_persons(content: Any, cells: Cells, groups: int) -> Persons:
+    """Whose rows belong together, with sums that rows of these cells can have."""
+    fields = {"thresholds", "number", "several", "added", "products"}
+    if not isinstance(content, dict):
+        raise _corrupt("persons who are not values by name")
+    _check_names(content, fields, "field of persons")
+    try:
+        thresholds = check_numbers("thresholds", content["thresholds"])
+        number, above = (np.array(content[x], dtype=float) for x in ("number", "products"))
+        number, size = number.reshape(groups), len(terms_of(thresholds))
+        products = symmetric(above.reshape(groups, size * (size + 1) // 2), size)
+    except (IsocostError, TypeError, ValueError, OverflowError) as error:
+        raise _corrupt("persons whose numbers are not those of each group") from error
+    if not isinstance(content["added"], bool) or type(content["several"]) is not int:
+        raise _corrupt("persons who were not counted")
+    totals = cells.totals(groups)
+    rows = totals.n.sum(axis=1)
+    whole = (number >= 1.0) & (number <= rows * (1.0 + ROUNDING)) & (number == np.rint(number))
+    if not whole.all() or not 0 <= content["several"] <= number.sum():
+        raise _corrupt("a number of persons that the rows cannot have")
+    # Of each sum, the squares of its parts lie between those of equal parts and of one part.
+    sums = np.stack([totals.w, totals.wh, totals.wh2], axis=-1)
+    squares = np.diagonal(products, axis1=1, axis2=2)
+    own = squares.reshape(groups, 2, -1)[..., :3]
+    root, slack = np.sqrt(squares), 1.0 + ROUNDING
+    fits = (own <= sums**2 * slack) & (own * number[:, None, None] * slack >= sums**2)
+    if not (fits.all() and (np.abs(products) <= root[:, :, None] * root[:, None] * slack).all()):
+        raise _corrupt("products of persons that the rows cannot have")
+    return Persons(thresholds, number, products, content["several"], content["added"])
 
 
 def _read_cells(raw: Any, grid: Grid, groups: int, labels: int, repeated: bool) -> Cells:
@@ -298,6 +334,8 @@ class Tally(Saved):
         those of the others.  Empty unless a rule did so.
     unknown : Unknown
         People whose label or group is missing, if they are kept; the cells are those of the others.
+    persons : Persons or None
+        Whose rows belong together, if a column said so: sums of the products of persons' sums.
 
     Notes
     -----
@@ -325,6 +363,7 @@ class Tally(Saved):
     backend: str | None = None
     handed_over: Handed = field(default_factory=dict)
     unknown: Unknown = field(default_factory=Unknown)
+    persons: Persons | None = None
 
     @classmethod
     def build(
@@ -336,12 +375,13 @@ class Tally(Saved):
         backend: str | None = None,
         handed_over: Handed | None = None,
         unknown: Unknown | None = None,
+        persons: Persons | None = None,
     ) -> Tally:
         """Make a tally whose groups are sorted and all occur.
 
         Cells without a label, and of groups that are null or have a part that is, are unknown.
         """
-        named = [None if any(map(is_null, parts_of(g))) else as_group(g) for g in groups]
+        named = [as_group(group) if is_known(group) else None for group in groups]
         lacking = cells.label == UNLABELLED
         if None in named:
             lacking |= np.array([group is None for group in named])[cells.group]
@@ -354,7 +394,9 @@ class Tally(Saved):
         new = [-1 if group is None else codes.get(group, -1) for group in named]
         cells = Cells.merge([cells.recoded(new)])
         reading, handed = reading or Reading(), dict(handed_over or {})
-        return cls(grid, tuple(ordered), cells, reading, backend, handed, unknown or Unknown())
+        persons = persons and persons.recoded(new, len(ordered))
+        held = (grid, tuple(ordered), cells, reading, backend, handed, unknown or Unknown())
+        return cls(*held, persons)
 
     # What it holds
 
@@ -434,13 +476,18 @@ class Tally(Saved):
         handed: Handed | None = None,
         reading: Reading | None = None,
         unknown: Unknown | None = None,
+        persons: Persons | None = None,
     ) -> Tally:
-        """A tally of other cells, and of other groups if given, in which all else is the same."""
+        """A tally of other cells, and of other groups if given, in which all else is the same.
+
+        Persons must be given, because their sums are those of the rows.
+        """
         groups = self.groups if groups is None else groups
         handed = self.handed_over if handed is None else handed
         reading = reading or self.reading
         unknown = self.unknown if unknown is None else unknown
-        return Tally.build(self.grid, groups, cells, reading, self.backend, handed, unknown)
+        others = (self.backend, handed, unknown, persons)
+        return Tally.build(self.grid, groups, cells, reading, *others)
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -457,7 +504,7 @@ class Tally(Saved):
         handed = {group: x for group, x in self.handed_over.items() if group in kept}
         left = [name for group, name in names_of(self.groups).items() if group not in kept]
         reading = self.reading.without_groups(left)
-        return self.rebuilt(cells, handed=handed, reading=reading, unknown=unknown)
+        return self.rebuilt(cells, None, handed, reading, unknown, self.persons)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -472,11 +519,14 @@ class Tally(Saved):
             self.index_of(group)
         renamed = [as_group(names.get(group, group)) for group in self.groups]
         codes = _indices(renamed)
-        cells = self.cells.recoded([codes[group] for group in renamed])
+        new_codes = [codes[group] for group in renamed]
+        cells = self.cells.recoded(new_codes)
         handed = added([(as_group(names.get(g, g)), x) for g, x in self.handed_over.items()])
         new, old = names_of(codes), group_names(self.groups)
         reading = self.reading.renamed({one: new[g] for one, g in zip(old, renamed, strict=True)})
-        return self.rebuilt(cells, list(codes), handed, reading, self.unknown.renamed(names))
+        persons = self.persons and self.persons.recoded(new_codes, len(codes))
+        unknown = self.unknown.renamed(names)
+        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -490,19 +540,26 @@ class Tally(Saved):
             raise UsageError(Problem("tally + tally", rule, got, step))
         sort_groups({(type(g) is bool, g): g for g in (*self.groups, *other.groups)}.values())
         codes = _indices([*self.groups, *other.groups])
-        others = other.cells.recoded([codes[group] for group in other.groups])
-        cells = Cells.merge([self.cells, others])
+        new_codes = [codes[group] for group in other.groups]
+        cells = Cells.merge([self.cells, other.cells.recoded(new_codes)])
+        persons = None
+        if self.persons and other.persons:
+            mine = self.persons.recoded(range(len(self.groups)), len(codes))
+            persons = mine + other.persons.recoded(new_codes, len(codes))
+        elif self.persons or other.persons:
+            rule, got = "both must know whose rows belong together", "one that does not"
+            step = f"make both tallies with {setting('person')}, or both without"
+            raise UsageError(Problem("tally + tally", rule, got, step))
         handed = added([*self.handed_over.items(), *other.handed_over.items()])
         reading, unknown = self.reading + other.reading, self.unknown + other.unknown
-        return self.rebuilt(cells, list(codes), handed, reading, unknown)
+        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
 
     __radd__ = __add__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tally):
             return NotImplemented
-        groups = ((t.grid, t.groups, t.handed_over.keys(), t.unknown.groups) for t in (self, other))
-        if next(groups) != next(groups):
+        if not self._exactly == other._exactly:
             return False
         pairs: list[tuple[Any, Any]] = [
             (sums, other.handed_over[group]) for group, sums in self.handed_over.items()
@@ -512,7 +569,15 @@ class Tally(Saved):
             if not all(np.array_equal(getattr(mine, name), getattr(others, name)) for name in KEYS):
                 return False
             pairs += zip(mine.sums.values(), others.sums.values(), strict=True)
+        if self.persons and other.persons:
+            pairs += [(self.persons.products, other.persons.products)]
         return all(np.allclose(*pair, rtol=ROUNDING, atol=0.0) for pair in pairs)
+
+    @property
+    def _exactly(self) -> tuple[Any, ...]:
+        """What is the same in equal tallies, beside the cells."""
+        persons = self.persons and (*self.persons.number.tolist(), *self.persons.thresholds)
+        return self.grid, self.groups, self.handed_over.keys(), self.unknown.groups, persons
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -533,7 +598,27 @@ class Tally(Saved):
             "cells": _written_cells(self.cells),
             **({"handed_over": handed} if handed else {}),
             **({"unknown": unknown} if self.unknown else {}),
+            **({"persons": self.persons.to_dict()} if self.persons else {}),
+            "fingerprint": self.fingerprint,
         }
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of bins, groups and counts: the same for the same rows, on every engine.
+
+        Sums are left out, because their last bits depend on the order of adding.
+        """
+        counts = [
+            [getattr(cells, name).round().astype(int).tolist() for name in (*KEYS, "n")]
+            for cells in (self.cells, self.unknown.cells)
+        ]
+        named = (*self.groups, "", *(g for g in self.unknown.groups if g is not None))
+        handed = sorted(
+            json.dumps([to_json(g), round(n)]) for g, (n, *_) in self.handed_over.items()
+        )
+        held = [self.bins, self.edges, [to_json(group) for group in named], counts, handed]
+        held.append(self.persons and self.persons.number.tolist())
+        return sha256(json.dumps(held).encode()).hexdigest()[:32]
 
     def to_json(self) -> str:
         """The tally as JSON text; :meth:`from_json` reads it back."""
@@ -542,7 +627,10 @@ class Tally(Saved):
     @classmethod
     def from_dict(cls, content: Any) -> Tally:
         """The reverse of :meth:`to_dict`; everything is checked."""
-        return cls.build(**read_fields(content))
+        tally = cls.build(**read_fields(content))
+        if content.get("fingerprint") != tally.fingerprint:
+            raise _corrupt("counts that do not have the fingerprint of the file")
+        return tally
 
     @classmethod
     def from_json(cls, text: str) -> Tally:
@@ -611,7 +699,8 @@ class Tally(Saved):
         handed = f", and {self.share_handed_over:.2%} handed over" if self.handed_over else ""
         unknown = self.unknown.cells.n.sum()
         unknown = f", and {unknown:,.15g} without label or group" if unknown else ""
-        rows = f"{self.n:,.15g} rows in {groups}{weighted}{handed}{unknown}"
+        persons = f" of {self.persons}" if self.persons else ""
+        rows = f"{self.n:,.15g} rows{persons} in {groups}{weighted}{handed}{unknown}"
         return f"Tally of {rows}; {self.bins} bins{edges}{scale}"
 
     def __repr__(self) -> str:
@@ -672,6 +761,7 @@ class ColumnOptions(TypedDict, total=False):
     label: Any
     group: Any
     weight: Any
+    person: Any
     edges: tuple[float, ...]
     positive: Any
     missing_label: str

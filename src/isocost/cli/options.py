@@ -177,6 +177,7 @@ class _Roles:
     label: str = in_data("label", "Column of labels, 0/1 or boolean.")
     group: list[str] = in_data(["group"], "Column of groups; repeat it for intersections.")
     weight: str | None = in_data(None, "Column of weights.")
+    person: str | None = in_data(None, "Column that says who a row is about, if some have several.")
     positive: str | None = in_data(None, "The positive label, if labels are not 0/1.")
     missing_label: str = in_data("refuse", "Rows without a label.", choices=TREATMENTS)
     missing_group: str = in_data(
@@ -194,7 +195,7 @@ class _Roles:
     handed_over: bool = in_data(
         False, "Count people without a score apart: a rule handed them over."
     )
-    drop_missing: bool = in_data(False, "Leave out rows without score, label, group or weight.")
+    drop_missing: bool = in_data(False, "Leave out rows that lack one of these values.")
 
 
 @dataclass(frozen=True)

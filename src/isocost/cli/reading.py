@@ -23,7 +23,7 @@ from isocost.errors import DataError, FileError, Problem, UsageError, listing
 from isocost.grid import Grid, scale_named
 from isocost.groups import Group, names_of
 from isocost.question import Question
-from isocost.readings import Reading, merging
+from isocost.readings import ROLES, Reading, merging
 from isocost.rules import FORMAT as RULE
 from isocost.rules import Rule
 from isocost.tallies import FORMAT, Tally
@@ -214,7 +214,7 @@ def _count(
     from isocost.engines.files import tally_files
     from isocost.engines.look import completed
 
-    names = {role: getattr(columns, role) for role in ("score", "label", "weight", "group")}
+    names = {role: getattr(columns, role) for role in ROLES[:-1]}
     guesses: list[str] = []
     try:
         with local(data) as path, progress("counting") as report:
@@ -308,7 +308,7 @@ def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
     made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()
-    for role in ("score", "label", "group", "weight", "bins", "scale", *ways):
+    for role in (*ROLES[:-1], "bins", "scale", *ways):
         value = getattr(columns, role)
         if value == getattr(usual, role) or str(value) == str(made.get(role)):
             continue

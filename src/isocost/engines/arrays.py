@@ -24,6 +24,7 @@ from isocost.engines.columns import (
     text_numbers,
     title_of,
 )
+from isocost.engines.repeated import PersonSums
 from isocost.errors import DataError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, is_null
@@ -44,6 +45,7 @@ def tally_arrays(
     label: Any,
     groups: Sequence[Any],
     weight: Any = None,
+    person: Any = None,
     *,
     grid: Grid,
     positive: Any = None,
@@ -66,6 +68,8 @@ def tally_arrays(
     label = column_array("label", label)
     groups = [column_array("group", column) for column in groups]
     named = {"score": score, "label": label, **({} if weight is None else {"weight": weight})}
+    if person is not None:
+        named["person"] = column_array("person", person)
     rows = same_length({**named, **{f"group {i}": g for i, g in enumerate(groups)}})
     problems.rows = rows
     if scale.is_open:
@@ -73,6 +77,7 @@ def tally_arrays(
     encoder = GroupEncoder(groups, missing.name, missing.keeps("group"))
     labels = LabelReader(positive, missing.keeps("label"))
     totals, handed = _Totals(grid, LABELS if labels.keep else 2), _Totals(grid)
+    persons = None if person is None else PersonSums(named["person"], grid.thresholds)
 
     def add(part: Any, start: int, is_handed: bool = False) -> None:
         w = None if weight is None else _checked_weights(weight[part], problems, start)
@@ -84,6 +89,8 @@ def tally_arrays(
         h = _checked_scores(score[part], problems, start)
         y = labels.read(label[part], problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
+        if persons is not None:
+            persons.add(part, y, g, h, w, problems, start)
 
     several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
     of_groups = dict(zip(columns.get("group", several), groups, strict=True))
@@ -120,7 +127,9 @@ def tally_arrays(
     problems.check(labels.finish(names.get("label", "label")))
     reading = problems.reading(columns, positive, missing, handed_over=handed_over)
     apart_groups = handed.cells().handed(encoder.groups) if handed_over else None
-    return Tally.build(grid, encoder.groups, totals.cells(), reading, handed_over=apart_groups)
+    held = (encoder.groups, totals.cells(), reading)
+    sums = None if persons is None else persons.finish(encoder.groups)
+    return Tally.build(grid, *held, handed_over=apart_groups, persons=sums)
 
 
 def _range(score: Floats) -> tuple[float, float]:

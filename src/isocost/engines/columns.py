@@ -272,6 +272,7 @@ WRONG = {
     "score": {-1: "null or NaN", -2: "infinite", -3: "outside [0, 1]"},
     "label": {-1: "null or NaN", -2: "other than 0 and 1"},
     "weight": {-1: "null or NaN", -2: "infinite", -3: "zero", -4: "negative", -5: _EXTREME},
+    "person": {-1: "null"},
 }
 """What is wrong with a value, by its role and the code that replaces its cell in a query."""
 
@@ -297,6 +298,10 @@ _RULES = {
     "weight": (
         "must be a positive, finite number in every row",
         "drop rows with weight 0, and check the column for missing values{dropping}",
+    ),
+    "person": (
+        "must be known in every row",
+        "give every row a person, or drop those rows{dropping}",
     ),
     "id": ("must be a whole number or a text in every row", "give every row an id{seed}"),
 }
@@ -396,6 +401,7 @@ class Problems:
             positive=positive if is_plain else str(positive),
             scale=self.scale.name,
             decimal=self.decimal or ".",
+            read_rows=self.rows,
             dropped_rows=self.dropped,
             missing_values=self.missing,
             unknown_rows=self.unknown,
@@ -668,7 +674,7 @@ def two_valued(positive: Any, seen: list[Any], name: str) -> list[Problem]:
     return []
 
 
-CODES = {"score": "b", "label": "y", "weight": "v"}
+CODES = {"score": "b", "label": "y", "weight": "v", "person": "u"}
 """The column of counted cells that has the codes of :data:`WRONG`, by role."""
 
 

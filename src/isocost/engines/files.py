@@ -641,11 +641,12 @@ class _FileRows:
         self.source, self.columns, self.progress = source, columns, progress
         self.positive = positive
         self.origin = source.path
-        known = {role: columns[role] for role in ("score", "label", "group", "weight")}
-        check_known(source.types, known)
+        check_known(source.types, columns)
         source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
         groups, named = columns["group"], columns["label"]
-        for role, name in (("label", named), *(("group", name) for name in groups)):
+        person = columns["person"]
+        scalars = [("label", named), *(("group", name) for name in groups)]
+        for role, name in [*scalars, *([("person", person)] if person else [])]:
             source.check_scalar(role, name)
         label = quoted(named)
         picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
@@ -660,6 +661,8 @@ class _FileRows:
             if (name := columns[role]) is not None:
                 picked[key] = source.number(role, name)
                 picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
+        if person is not None:
+            picked["person"] = quoted(person)
         rows = source.relation if part is None else part.of(source.relation)
         listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
         self.relation = source.attempt(lambda: rows.project(listed))
@@ -685,6 +688,13 @@ class _FileRows:
             for name in sorted(named, key=lambda name: self.source.text_numbers(name).fits_comma):
                 self.source.check_number(named[name], name)
             raise
+
+    def once(self, frame: Any) -> Any:
+        """The frame as a table, which DuckDB moves to disk where memory is short."""
+        import narwhals as nw
+
+        self.source.attempt(lambda: nw.to_native(frame).create("isocost_once"))
+        return nw.from_native(self.source.connection.table("isocost_once"))
 
     def group_values(self, index: int, values: Any) -> Any:
         """The groups; texts of a CSV or of JSON get their types."""

@@ -69,6 +69,7 @@ def tally(
     bins: int = BINS,
     edges: tuple[float, ...] = (),
     *,
+    person: Any = None,
     positive: Any = None,
     missing_label: str = "refuse",
     missing_group: Group = "refuse",
@@ -102,6 +103,10 @@ def tally(
         Number of bins of equal width.
     edges : tuple of float
         Further bin edges, such as a decision threshold.
+    person : str, optional
+        The column that says who a row is about, where people have several rows.  The tally then
+        also has ``persons``: how many there are, and sums of products of their sums.  It takes the
+        memory of the distinct persons, and tallies to be added must share none.
     positive : optional
         The positive label of a column with two values other than 0 and 1.
     missing_label : {"refuse", "drop", "keep"}
@@ -132,8 +137,8 @@ def tally(
         Whether a null score means that a rule handed this person over: such rows are counted
         apart, in ``tally.handed_over``, and their labels are not looked at.
     drop_missing : bool
-        True to leave out rows without a score, label, group or weight; otherwise they are an
-        error.  ``tally.reading`` counts them by column.  Rows without a label or a group stay if
+        True to leave out rows without a score, label, group, weight or person; otherwise they are
+        an error.  ``tally.reading`` counts them by column.  Rows without a label or a group stay if
         ``missing_label`` or ``missing_group`` says so, and rows without a score if ``handed_over``.
 
     Returns
@@ -166,7 +171,7 @@ def tally(
         from isocost.engines.files import tally_files, warn_of_guess
         from isocost.engines.kinds import FileReading
 
-        columns = check_columns(score, label, group, weight)
+        columns = check_columns(score, label, group, weight, person)
         reading = FileReading(decimal, **for_files)
         counted = tally_files(data, columns, reading=reading, **options)
         warn_of_guess(counted.reading, counted.groups, stacklevel=2)
@@ -178,12 +183,13 @@ def tally(
     if data is None:
         groups = _group_arrays(group)
         _need_arrays(score=score, label=label, group=groups[0])
-        return scored(tally_arrays(score, label, groups, weight, decimal=decimal, **options))
-    columns = check_columns(score, label, group, weight)
+        held = (score, label, groups, weight, person)
+        return scored(tally_arrays(*held, decimal=decimal, **options))
+    columns = check_columns(score, label, group, weight, person)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
-    if is_stream(data):
+    if is_stream(data) and person is None:
         return scored(_tally_stream(data, columns, count, positive, scale, missing))
-    return scored(count(data))
+    return scored(count(_whole(data, columns) if is_stream(data) else data))
 
 
 def column_names(data: Any, *, encoding: str | None, sheet: str | None) -> list[str]:
@@ -226,12 +232,13 @@ def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **opti
         return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    weight = columns["weight"]
+    weight, person = columns["weight"], columns["person"]
     counted = tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
+        None if person is None else source.persons(person),
         names=names,
         columns=columns,
         decimal=decimal,
@@ -416,6 +423,7 @@ class Arrays:
     labels = partialmethod(numbers, role="label")
     groups = partialmethod(numbers, role="group")
     ids = partialmethod(numbers, role="id")
+    persons = partialmethod(numbers, role="person")
 
     def with_columns(self, columns: dict[str, Array]) -> dict[str, Any]:
         """The arrays with columns added or replaced."""
@@ -475,6 +483,26 @@ class Frame:
         if series.dtype.is_numeric() and not series.null_count():
             return np.asarray(series.to_numpy())
         return _encoded(series)
+
+    def persons(self, name: str) -> Any:
+        """Who each row is about: numbers, or codes that the frame itself gives; NaN for nobody."""
+        import narwhals as nw
+
+        series = self._series(name, "person")
+        check_scalars(name, series.dtype, "person")
+        native, kind, nulls = nw.to_native(series), series.implementation, series.null_count()
+        whole = series.dtype.is_integer() and not is_wide(series.dtype) and not nulls
+        if whole or series.dtype.is_float():
+            return np.asarray(series.to_numpy())
+        if kind.is_pandas_like():
+            codes = np.asarray(native.factorize()[0])
+            return np.where(codes < 0, np.nan, codes) if nulls else codes
+        if kind.is_pyarrow():
+            native = native.cast("string") if str(native.type) == "string_view" else native
+            return (
+                native.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+            )
+        return np.asarray(series.rank("dense").to_numpy())
 
     def ids(self, name: str) -> Array:
         """An id column, or the index of pandas that has this name; nulls stay visible."""
@@ -703,6 +731,17 @@ def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
             waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _whole(data: Any, columns: Mapping[str, Any]) -> Any:
+    """The columns of a stream as one table: rows of one person may be in several batches."""
+    import pyarrow as pa
+
+    check_known(schema_of(data).names, columns)
+    names = [name for role, name in columns.items() if name is not None and role != "group"]
+    used = list(dict.fromkeys([*names, *columns["group"]]))
+    tables = [table.select(used) for table in _tables(data, used)]
+    return pa.concat_tables(tables) if tables else schema_of(data).empty_table()
 
 
 def _tally_stream(

@@ -40,6 +40,7 @@ from isocost.engines.columns import (
     as_objects,
     checked_cells,
     no_rows,
+    null_rows,
     problem_of,
     title_of,
 )
@@ -48,6 +49,7 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
+from isocost.persons import OF_SCORES, Persons, symmetric, terms_of
 from isocost.readings import REFUSE, Missing
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
@@ -283,11 +285,15 @@ class Rows(Protocol):
     def pick(self, careful: bool) -> Any:
         """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
 
+        If a column says whose rows they are, it is called person.
         Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
         """
 
     def collect(self, frame: Any) -> dict[str, Array]:
         """The columns of a small result; nulls are None or NaN."""
+
+    def once(self, frame: Any) -> Any:
+        """The frame, computed once for several queries."""
 
     def group_values(self, index: int, values: Array) -> Array:
         """The groups that the values of a group column stand for."""
@@ -318,7 +324,9 @@ def count_cells(
     names = {**columns, "group": ", ".join(columns["group"])}
     named = {role: name for role, name in names.items() if name}
     problems = Problems(named, example=rows.example, scale=scale, can_drop=True)
-    cells |= {f"g{i}": rows.group_values(i, cells[f"g{i}"]) for i in range(len(columns["group"]))}
+    keys = [f"g{i}" for i in range(len(columns["group"]))]
+    cells |= {f"raw_{key}": cells[key] for key in keys}
+    cells |= {key: rows.group_values(i, cells[key]) for i, key in enumerate(keys)}
     cells["apart"] = (cells["b"] == _NO_SCORE) & handed_over
     cells |= {key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b")}
 
@@ -346,12 +354,18 @@ def count_cells(
     apart, n = cells["apart"], cells["n"].astype(np.float64)
     sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
+    persons = None
+    if columns["person"] is not None:
+        raw = _rows_of(cells, [f"raw_{key}" for key in keys])
+        code_of = dict(zip(raw, codes.tolist(), strict=True))
+        persons = _persons(rows, placed, grid, code_of, missing)
     return Tally.build(
         grid,
         groups,
         counted.take(~apart),
         problems.reading(columns, positive, missing, handed_over=handed_over),
         handed_over=counted.take(apart).handed(groups),
+        persons=persons,
     )
 
 
@@ -418,6 +432,8 @@ class LazyRows:
         for name in columns["group"]:
             source.check(name, "group")
         source.check(columns["label"], "label")
+        if columns["person"] is not None:
+            source.check(columns["person"], "person")
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
         self.believes_statistics = believes_statistics(source)
@@ -430,7 +446,20 @@ class LazyRows:
         picked["l"], picked["y"] = _label(source, columns["label"], self.positive)
         if columns["weight"] is not None:
             picked["w"] = number(source, columns["weight"], "weight", careful)
+        if columns["person"] is not None:
+            picked["person"] = group_column(source, columns["person"])
         return source.frame.select(**picked)
+
+    def once(self, frame: Any) -> Any:
+        """The frame in memory, or in that of the cluster."""
+        native, engine = nw.to_native(frame), frame.implementation
+        if engine.is_dask():
+            return nw.from_native(native.persist())
+        if engine.is_pyspark() or engine.is_pyspark_connect():
+            return nw.from_native(native.cache())
+        if engine.is_polars():
+            return frame.collect(engine="streaming").lazy()
+        return frame.collect().lazy("duckdb")
 
     def collect(self, frame: Any) -> dict[str, Array]:
         """The few rows of a result; numbers without nulls as they are, all else as objects."""
@@ -482,17 +511,63 @@ def _placed(picked: Any, grid: Grid, scale: Scale = PROBABILITY) -> Any:
         added["v"] = nw.when(usual).then(nw.lit(0.0)).otherwise(status(w, w == 0.0, w < 0.0))
         sums = {"w": w, "w2": w * w, "w4": w * w * w * w, "wh": w * h, "wh2": w * h * h}
     added |= {f"sum_{name}": value for name, value in sums.items()}
+    if "person" in (schema := picked.collect_schema()):
+        nobody = is_null(nw.col("person"), schema["person"])
+        added["u"] = nw.when(nobody).then(nw.lit(-1.0)).otherwise(nw.lit(0.0))
     return picked.with_columns(**added)
 
 
 def _counted(placed: Any, positive: Any) -> Any:
     """The query for the cells.  Only plain columns are summed, which some engines require."""
     names = placed.collect_schema().names()
-    keys = [name for name in names if name in ("y", "b", "v") or name.startswith("g")]
+    keys = [name for name in names if name in CODES.values() or name.startswith("g")]
     totals = {name.removeprefix("sum_"): nw.col(name).sum() for name in names if "sum_" in name}
     label = nw.col("l")
     seen = {} if positive is None else {"least_l": label.min(), "most_l": label.max()}
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
+
+
+def _rows_of(columns: dict[str, Array], names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of some columns, with None for what is null."""
+    listed = [as_objects(columns[name].tolist()) for name in names]
+    for values in listed:
+        values[null_rows(values)] = None
+    return list(zip(*listed, strict=True))
+
+
+def _persons(
+    rows: Rows, placed: Any, grid: Grid, codes: dict[tuple[Any, ...], int], missing: Missing
+) -> Persons:
+    """The persons of the rows that are counted; ``codes`` are those of values g0, g1 ..."""
+    schema = placed.collect_schema()
+    keys = [name for name in schema.names() if name.startswith("g")]
+    good = [nw.col("y") >= 0, nw.col("b") >= 0.0, nw.col("u") == 0.0]
+    good += [nw.col("v") == 0.0] if "v" in schema else []
+    own = {name: nw.col(f"sum_{name}") for name in OF_SCORES if f"sum_{name}" in schema}
+    w, h = own.setdefault("w", nw.lit(1.0)), nw.col("p" if "p" in schema else "h")
+    one = nw.col("y").cast(nw.Float64)
+    terms: dict[str, nw.Expr] = {}
+    for label, term in terms_of(grid.thresholds):
+        is_high = isinstance(term, float) and as_number(placed, h >= constant(placed, term))
+        value = own[term] if isinstance(term, str) else w * is_high
+        terms[f"t{len(terms)}"] = value * (one if label else 1.0 - one)
+    summed = placed.filter(*good).with_columns(**terms).group_by(*keys, "person")
+    persons = rows.once(summed.agg(**{name: nw.col(name).sum() for name in terms}))
+    products = {
+        f"s{i}": nw.col(f"t{first}") * nw.col(f"t{second}")
+        for i, (first, second) in enumerate(zip(*np.triu_indices(len(terms)), strict=True))
+    }
+    totals = {name: nw.col(name).sum() for name in products}
+    by_group = persons.with_columns(**products).group_by(*keys).agg(n=nw.len(), **totals)
+    found = rows.collect(by_group)
+    # People without a group are in none, unless it was given a name.
+    known = [] if missing.name is not None else [~is_null(nw.col(k), schema[k]) for k in keys]
+    groups_of = (persons.filter(*known) if known else persons).group_by("person").agg(n=nw.len())
+    several = rows.collect(groups_of.filter(nw.col("n") > 1).select(n=nw.len()))["n"][0]
+    above = np.stack([found[name].astype(float) for name in products], axis=-1)
+    counted = Persons(grid.thresholds, found["n"], symmetric(above, len(terms)), int(several))
+    new = [codes.get(key, -1) for key in _rows_of(found, keys)]
+    return counted.recoded(new, max(codes.values()) + 1)
 
 
 def _count(frame: Any, h: nw.Expr, grid: Grid) -> nw.Expr:

@@ -642,7 +642,11 @@ def completed(
         return dict(asked), positive
     columns, samples = sampled(source)
     names = [column.name for column in columns]
-    taken = [asked["weight"], *(asked[role] for role in ("score", "label") if role in asked)]
+    taken = [
+        asked["weight"],
+        asked["person"],
+        *(asked[role] for role in ("score", "label") if role in asked),
+    ]
     taken += asked["group"]
     free = [column for column in columns if column.name not in taken]
     chosen = dict(asked)

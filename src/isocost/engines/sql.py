@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ import numpy as np
 from isocost import __version__
 from isocost.cells import UNLABELLED
 from isocost.checks import (
+    check_columns,
     check_names,
     check_numbers,
     check_single,
@@ -31,6 +32,7 @@ from isocost.coin import BITS, hex_bound
 from isocost.engines.columns import (
     USUAL_WEIGHTS,
     Array,
+    GroupEncoder,
     Problems,
     applied_columns,
     as_objects,
@@ -44,7 +46,8 @@ from isocost.engines.columns import (
 from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import DataError, IsocostError, Problem, UsageError, setting
 from isocost.grid import BINS, Grid
-from isocost.groups import Group, group_names, is_null, parts_of, to_json
+from isocost.groups import Group, group_names, is_known, is_null, parts_of, to_json
+from isocost.persons import Persons, symmetric, terms_of
 from isocost.readings import Missing
 from isocost.rules import Row, Rule, Segment, check_unknown
 from isocost.tallies import FORMAT, VERSION, Tally, read_fields
@@ -454,6 +457,7 @@ def tally_sql(
     label: str = "label",
     group: str | Sequence[str] = "group",
     weight: str | None = None,
+    person: str | None = None,
     bins: int = BINS,
     edges: Sequence[float] = (),
     positive: Any = None,
@@ -467,15 +471,16 @@ def tally_sql(
     ----------
     dialect, table
         As in :meth:`isocost.Rule.to_sql`.
-    score, label, group, weight, bins, edges, positive
+    score, label, group, weight, person, bins, edges, positive
         As in :func:`isocost.tally`.
 
     Notes
     -----
-    Rows whose score, label or weight is invalid become cells of their own with a negative
-    ``bin``, ``label`` or ``weight_problem``, so one pass also counts them.  A label is read by its
-    text: 0, 1, true and false, or the value of ``positive``.  In PostgreSQL and Redshift products
-    that are too small are an error, so there scores below 1e-200 add nothing to weighted sums.
+    Rows whose score, label, weight or person is invalid become cells of their own with a negative
+    ``bin``, ``label``, ``weight_problem`` or ``person_problem``, so one pass also counts them.  A
+    label is read by its text: 0, 1, true and false, or the value of ``positive``.  In PostgreSQL
+    and Redshift products that are too small are an error, so there scores below 1e-200 add nothing
+    to weighted sums.
 
     Examples
     --------
@@ -494,12 +499,13 @@ def tally_sql(
     """
     d = dialect_named(dialect)
     grid = Grid(bins, check_numbers("edges", edges))
-    check_names(score=score, label=label, weight=weight, optional=("weight",))
-    groups, positive = group_names_of(group), _plain(positive)
+    named_columns = check_columns(score, label, group, weight, person)
+    groups, positive = named_columns["group"], _plain(positive)
     made_with = {
         "bins": grid.bins,
         "edges": list(grid.edges),
-        "columns": {"score": score, "label": label, "weight": weight, "group": groups},
+        "thresholds": list(grid.thresholds),
+        "columns": named_columns,
         "positive": positive,
     }
     # The columns as the types they are counted in.
@@ -515,6 +521,8 @@ def tally_sql(
     picked.append(named(_label(d, y, positive).lines(), "label"))
     if weight is not None:
         picked.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
+    if person is not None:
+        picked.append(f"{(d.group_key or '{}').format(f't.{d.name_of(person)}')} AS person")
     if has_named_label(positive):
         picked.append(f"{d.as_text.format(y)} AS label_text")
 
@@ -537,11 +545,14 @@ def tally_sql(
         placed.append(named(Case((*bad("weight"), *signs), "0").lines(), "weight_problem"))
         placed.append(f"CASE WHEN {usual} THEN weight END AS good_weight")
         by.append("weight_problem")
+    if person is not None:
+        placed += ["person", "CASE WHEN person IS NULL THEN -1 ELSE 0 END AS person_problem"]
+        by.append("person_problem")
     if has_named_label(positive):
         placed.append("label_text")
 
     # The sums of each cell.
-    terms_of = {
+    sums = {
         "made_with": d.text(json.dumps(made_with, ensure_ascii=False, allow_nan=False)),
         # Grouped by bytes, letters that are equal under a collation stay apart.
         **{key: f"ANY_VALUE({key})" for key in keys if by_bytes},
@@ -549,11 +560,16 @@ def tally_sql(
         "least_label": "MIN(label_text)",
         "most_label": "MAX(label_text)",
     }
+    products = {}
     for name, (product, least) in _products(weight is not None).items():
         if least and d.underflow_fails:
             product = f"CASE WHEN score > {d.number(least)} THEN {product} ELSE 0 END"
-        terms_of[name] = f"SUM({product})"
-    counted = [f"{terms_of[n]} AS {n}" if n in terms_of else n for n in cell_columns(made_with)]
+        products[name] = product
+        sums[name] = f"SUM({product})"
+    if person is not None:
+        pairs = _pairs(grid.thresholds)
+        sums |= {"several": "0", "several_all": "0"} | dict.fromkeys(pairs, d.as_double("NULL"))
+    counted = [f"{sums[n]} AS {n}" if n in sums else n for n in cell_columns(made_with)]
     head = [
         f"Cells of a tally: rows per group, label and score bin; isocost {__version__}.",
         "Give the rows to isocost.tally_from_cells. Negative labels, bins and weight problems "
@@ -563,8 +579,59 @@ def tally_sql(
         "isocost_picked": [*select(picked), f"FROM {d.table_of(table)} AS t"],
         "isocost_placed": [*select(placed), "FROM isocost_picked"],
     }
-    body = [*steps_of(steps), *select(counted), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
-    return "\n".join([*map(comment, head), *body, ""])
+    body = [*select(counted), "FROM isocost_placed", f"GROUP BY {', '.join(by)}"]
+    if person is not None:
+        head.append(f"Rows whose label is {_PERSONS} are persons and the products of their sums.")
+        steps["isocost_persons"] = _person_sums(d, keys, by_bytes, products, grid.thresholds)
+        alike = {"made_with": sums["made_with"], "label": str(_PERSONS), "n": "COUNT(*)"}
+        alike |= {key: sums.get(key, key) for key in keys}
+        alike |= dict.fromkeys(("bin", "weight_problem", "person_problem"), "0")
+        alike |= dict.fromkeys(("least_label", "most_label"), d.as_text.format("NULL"))
+        alike |= dict.fromkeys(products, d.as_double("NULL"))
+        tiny, product = d.number(1e-150), "t{i} * t{j}"
+        if d.underflow_fails:
+            product = f"CASE WHEN t{{i}} > {tiny} AND t{{j}} > {tiny} THEN {product} ELSE 0 END"
+        alike |= {n: f"SUM({product.format(i=i, j=j)})" for n, (i, j) in pairs.items()}
+        known = f" WHERE {' AND '.join(f'{key} IS NOT NULL' for key in keys)}"
+        for name, where in (("several", known), ("several_all", "")):
+            shared = f"SELECT person FROM isocost_persons{where} GROUP BY person"
+            alike[name] = f"(SELECT COUNT(*) FROM ({shared} HAVING COUNT(*) > 1) AS s)"
+        body += ["UNION ALL", *select([f"{alike[n]} AS {n}" for n in cell_columns(made_with)])]
+        body += ["FROM isocost_persons", f"GROUP BY {', '.join(by_bytes or keys)}"]
+    return "\n".join([*map(comment, head), *steps_of(steps), *body, ""])
+
+
+_PERSONS = 9
+"""Stands in the column of labels for rows about persons."""
+
+
+def _pairs(thresholds: Sequence[float]) -> dict[str, tuple[int, int]]:
+    """The products of sums of persons: the column of each, and the two sums."""
+    rows, columns = np.triu_indices(len(terms_of(thresholds)))
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return {f"product_{i}_{j}": (i, j) for i, j in pairs}
+
+
+def _person_sums(
+    d: Dialect,
+    keys: Sequence[str],
+    by_bytes: Sequence[str],
+    products: Mapping[str, str],
+    thresholds: Sequence[float],
+) -> Lines:
+    """The sums of each person over the rows of a group that can be used."""
+    weight = products.get("w", d.number(1.0))
+    listed: list[str | Lines] = [f"ANY_VALUE({key}) AS {key}" for key in keys if by_bytes]
+    listed += [*(by_bytes or keys), "person"]
+    for i, (label, term) in enumerate(terms_of(thresholds)):
+        tests, value = [f"label = {label}"], products.get(str(term), weight)
+        if isinstance(term, float):
+            tests.append(f"score >= {d.number(term)}")
+        listed.append(f"SUM(CASE WHEN {' AND '.join(tests)} THEN {value} ELSE 0 END) AS t{i}")
+    good = ["label >= 0", "bin >= 0", "person IS NOT NULL"]
+    good += ["weight_problem = 0"] if "w" in products else []
+    by = f"GROUP BY {', '.join([*(by_bytes or keys), 'person'])}"
+    return [*select(listed), "FROM isocost_placed", f"WHERE {' AND '.join(good)}", by]
 
 
 def _label(d: Dialect, y: str, positive: Any) -> Case:
@@ -615,13 +682,19 @@ def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
     keys = [f"group_{i + 1}" for i in range(len(names["group"]))]
     seen = ["least_label", "most_label"] if has_named_label(made_with["positive"]) else []
     status = ["weight_problem"] if weighted else []
-    return ["made_with", *keys, "label", "bin", *status, "n", *_products(weighted), *seen]
+    persons = []
+    if names["person"] is not None:
+        status.append("person_problem")
+        persons = ["several", "several_all", *_pairs(made_with["thresholds"])]
+    sums = [*_products(weighted), *seen, *persons]
+    return ["made_with", *keys, "label", "bin", *status, "n", *sums]
 
 
 _KEYS = {
     "label": "y",
     "bin": "b",
     "weight_problem": "v",
+    "person_problem": "u",
     "least_label": "least_l",
     "most_label": "most_l",
 }
@@ -662,14 +735,19 @@ def tally_from_cells(
     if missing:
         raise _foreign(f"no column {missing[0]!r}")
     found: dict[str, Array] = {}
+    whole = ("label", "bin", "weight_problem", "person_problem", "n", "several", "several_all")
     for name in needed:
-        is_whole = name in ("label", "bin", "weight_problem", "n")
+        is_whole = name in whole
         key = f"g{int(name[6:]) - 1}" if name.startswith("group_") else _KEYS.get(name, name)
         found[key] = _whole(columns[name], name) if is_whole else as_objects(columns[name])
     problems = Problems({k: v for k, v in names.items() if isinstance(v, str)}, can_drop=True)
     problems.names["group"] = ", ".join(names["group"])
     positive = made_with["positive"]
     treatment = Missing.asked(missing_label, missing_group, drop_missing)
+    about = found["y"] == _PERSONS
+    of_persons = {key: values[about] for key, values in found.items()}
+    if names["person"] is not None:
+        found = {key: values[~about] for key, values in found.items()}
     codes, groups = checked_cells(found, names, problems, positive=positive, missing=treatment)
     counted = {"group": codes, "label": found["y"], "bin": found["b"], "n": found["n"]}
     for name in _products(names["weight"] is not None):
@@ -678,7 +756,7 @@ def tally_from_cells(
         except (TypeError, ValueError) as error:
             raise _foreign(f"a value of {name} that is not a number") from error
     # People without a group are of one group, whichever of its parts are missing.
-    listed = [None if any(map(is_null, parts_of(g))) else to_json(g) for g in groups]
+    listed = [to_json(group) if is_known(group) else None for group in groups]
     without = np.array([group is None for group in listed], dtype=bool)
     unknown = (found["y"] == UNLABELLED) | without[codes]
     if unknown.all():
@@ -699,10 +777,39 @@ def tally_from_cells(
     if unknown.any():
         apart = {name: values[unknown] for name, values in counted.items()}
         content["unknown"] = {"groups": [*known, None], "cells": apart}
+    if names["person"] is not None:
+        code_of = {json.dumps(group): code for code, group in enumerate(known)}
+        content["persons"] = _persons_of(of_persons, names, treatment, made_with, code_of)
     try:
         return Tally.build(**read_fields(content, repeated=True))
     except IsocostError as error:
         raise _foreign(error.problems[0].got) from error
+
+
+def _persons_of(
+    found: dict[str, Array],
+    names: Mapping[str, Any],
+    missing: Missing,
+    made_with: Mapping[str, Any],
+    code_of: Mapping[str, int],
+) -> dict[str, Any]:
+    """The persons that a warehouse counted, as in JSON; groups have these codes."""
+    keys = [found[f"g{i}"] for i in range(len(names["group"]))]
+    encoder = GroupEncoder(keys, missing.name, keep=True)
+    codes = encoder.encode_cells(keys, found["n"], Problems())
+    thresholds = made_with["thresholds"]
+    terms, pairs = len(terms_of(thresholds)), _pairs(thresholds)
+    try:
+        above = np.stack([found[name].astype(np.float64) for name in pairs], axis=-1)
+    except (TypeError, ValueError) as error:
+        raise _foreign("a product that is not a number") from error
+    several = found["several" if missing.name is None else "several_all"]
+    new = [code_of.get(json.dumps(to_json(g)) if is_known(g) else "", -1) for g in encoder.groups]
+    # Rows of several runs of the query are those of other persons.
+    runs = int(np.bincount(codes, minlength=1).max())
+    persons = Persons(tuple(thresholds), found["n"], symmetric(above, terms), 0, runs > 1)
+    persons = persons.recoded([new[code] for code in codes], len(code_of))
+    return replace(persons, several=int(several.max(initial=0)) * runs).to_dict()
 
 
 def _foreign(got: str) -> DataError:
@@ -772,7 +879,9 @@ def _made_with(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         plain = [names["score"], names["label"], *names["group"], names["weight"] or ""]
         good = names["group"] and all(isinstance(name, str) for name in plain)
         good = good and isinstance(content["bins"], int) and isinstance(content["edges"], list)
-    except (TypeError, ValueError, KeyError) as error:
+        good = good and isinstance(names["person"] or "", str)
+        check_numbers("thresholds", content["thresholds"])
+    except (TypeError, ValueError, KeyError, IsocostError) as error:
         raise _foreign("a column 'made_with' that is not ours") from error
     if not good or "positive" not in content:
         raise _foreign("a column 'made_with' that is not ours")

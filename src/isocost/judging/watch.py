@@ -807,7 +807,7 @@ def deployed_columns(
     score = stored.get("score", "score")
     repaired = repaired_column(score)
     used: dict[str, Any] = {
-        role: stored[role] for role in ("label", "group", "weight") if role in stored
+        role: stored[role] for role in ("label", "group", "weight", "person") if role in stored
     }
     if rule.reading.missing.name is not None:
         used["missing_group"] = rule.reading.missing_group

@@ -141,6 +141,7 @@ class ReportRequest:
     label: str
     group: tuple[str, ...]
     weight: str | None = None
+    person: str | None = None
     positive: str | None = None
     missing_label: str = "refuse"
     missing_group: str | None = None
@@ -348,7 +349,7 @@ class Session:
             if file is None or (request.beside and not earlier):
                 raise FileError(GONE)
             words = {n: getattr(request, n) for n in ("people", "outcome", "positive_means")}
-            columns = {n: getattr(request, n) for n in ("score", "label", "weight")}
+            columns = {n: getattr(request, n) for n in ("score", "label", "weight", "person")}
             try:
                 with speaking(PAGE):
                     asked = Question(request.cost, request.threshold, request.tolerance)

@@ -20,8 +20,8 @@ let limit = Infinity;
 
 /** @type {Column} */
 const NONE = { name: "", distinct: 0, values: [], scales: [], missing: 0, low: null, high: null };
-const ROLES = ["score", "label", "group", "second", "weight"];
-const OPTIONAL = new Set(["second", "weight"]);
+const ROLES = ["score", "label", "group", "second", "weight", "person"];
+const OPTIONAL = new Set(["second", "weight", "person"]);
 const READING = ["encoding", "decimal", "sheet"];
 /** @type {[string, string][]} */
 const SCALES = [
@@ -245,7 +245,7 @@ function reportRequest() {
     cost: cost === "weighted" ? `weighted:${$("fp").value},${$("fn").value}` : cost,
     ...values(["score", "label", "missing-label", "scale"], String),
     ...values(["threshold", "tolerance", "min-count"], Number),
-    ...values(["weight", "people", "outcome", "positive-means"], (text) => text || null),
+    ...values(["weight", "person", "people", "outcome", "positive-means"], (text) => text || null),
     ...readingAsked(),
   };
 }
