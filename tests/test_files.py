@@ -238,11 +238,12 @@ def test_nothing_is_overwritten(folder):
 
 @pytest.mark.parametrize("name", ["data.parquet", "data.csv"])
 def test_counting_reports_its_progress(folder, name, monkeypatch):
+    from isocost.checks import check_columns
     from isocost.engines import files
     from isocost.engines.files import tally_files
     from isocost.grid import Grid
 
-    seen, columns = [], {"score": "score", "label": "label", "weight": None, "group": ["name"]}
+    seen, columns = [], check_columns("score", "label", "name")
     # So short that counting cannot end before it is asked how far it is.
     monkeypatch.setattr(files, "_PAUSE", 0.0)
     found = tally_files(

@@ -14,7 +14,7 @@ LAYERS = [
     {"tables", "atomic", "grid", "groups"},
     {"result"},
     {"costs", "coin", "readings"},
-    {"cells"},
+    {"cells", "persons"},
     {"tallies"},
     {"question"},
     {"rules"},
@@ -48,7 +48,7 @@ ORDERS = {
         "audit", "unseen", "offers", "compare", "frontier", "plan", "watch",
     ],
     "engines": [
-        "columns", "arrays", "frames", "dialects", "sql", "kinds", "files", "look",
+        "columns", "repeated", "arrays", "frames", "dialects", "sql", "kinds", "files", "look",
         "lazy",
     ],
     "learn": [

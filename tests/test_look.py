@@ -133,8 +133,8 @@ def test_look_gives_a_command_line_that_works(tmp_path, command):
     assert (code, err) == (0, f"{told_again}wrong, pass --encoding.\n")
     columns = {"score": "Risk score (%)", "label": "Rückfall", "group": ["Geschlecht"]}
     assert json.loads(out)["reading"] == {
-        "columns": {**columns, "weight": None}, "positive": "ja", "scale": "percent",
-        **guess, "decimal": ",",
+        "columns": {**columns, "weight": None, "person": None}, "positive": "ja",
+        "scale": "percent", **guess, "decimal": ",", "read_rows": 300,
     }  # fmt: skip
     code, out, _ = command("look", path)
     assert told["command"] in out

@@ -9,7 +9,6 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -608,6 +607,8 @@ class Tally(Saved):
 
         Sums are left out, because their last bits depend on the order of adding.
         """
+        from hashlib import sha256
+
         counts = [
             [getattr(cells, name).round().astype(int).tolist() for name in (*KEYS, "n")]
             for cells in (self.cells, self.unknown.cells)

@@ -77,7 +77,9 @@ def tally_arrays(
     encoder = GroupEncoder(groups, missing.name, missing.keeps("group"))
     labels = LabelReader(positive, missing.keeps("label"))
     totals, handed = _Totals(grid, LABELS if labels.keep else 2), _Totals(grid)
-    persons = None if person is None else PersonSums(named["person"], grid.thresholds)
+    persons = None
+    if person is not None:
+        persons = PersonSums(named["person"], grid.thresholds, weight is not None)
 
     def add(part: Any, start: int, is_handed: bool = False) -> None:
         w = None if weight is None else _checked_weights(weight[part], problems, start)

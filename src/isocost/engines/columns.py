@@ -343,12 +343,12 @@ class Problems:
         Each place stands for ``counts`` rows.
         """
         gone = _lacking(missing, counts, self.missing)
-        self.dropped += int((gone * counts).sum())
+        self.dropped += _number(gone, counts)
         return gone
 
     def keep(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> None:
         """Count the rows whose label or group is unknown, by column."""
-        self.unknown += int((_lacking(missing, counts, self.unknown_values) * counts).sum())
+        self.unknown += _number(_lacking(missing, counts, self.unknown_values), counts)
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
@@ -413,11 +413,17 @@ class Problems:
 
 def _lacking(missing: Mapping[str, Bools], counts: Array | int, by_column: dict[str, int]) -> Bools:
     """True for rows without some value; adds how many lack one to the counts by column."""
-    lacking: Bools = np.logical_or.reduce([*missing.values()])
+    lacking: Bools = np.zeros(1, dtype=bool)
     for name, rows in missing.items():
-        if rows.any():
-            by_column[name] = by_column.get(name, 0) + int((rows * counts).sum())
+        lacking = lacking | rows
+        if number := _number(rows, counts):
+            by_column[name] = by_column.get(name, 0) + number
     return lacking
+
+
+def _number(rows: Bools, counts: Array | int) -> int:
+    """The number of rows where each place stands for ``counts`` of them."""
+    return int(np.count_nonzero(rows) if isinstance(counts, int) else (rows * counts).sum())
 
 
 def _dropping(got: str) -> str:
@@ -597,19 +603,12 @@ class LabelReader:
 
         If missing ones are to be kept, they become the label of people without one.
         """
-        if self.keep and self.positive is None and chunk.dtype.kind == "f":
-            missing = np.isnan(chunk)
-            if missing.any():
-                labels = np.full(len(chunk), UNLABELLED, dtype=np.intp)
-                known = np.flatnonzero(~missing)
-                labels[known] = self._read(chunk[known], problems, known, start)
-                return labels
-        return self._read(chunk, problems, None, start)
-
-    def _read(self, chunk: Array, problems: Problems, places: Ints | None, start: int) -> Ints:
-        if self.positive is None and _holds_labels(chunk):
+        if self.positive is None and _holds_labels(chunk, self.keep):
             # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
+            if chunk.dtype.kind == "f":
+                # The lesser of two numbers, and of a number and NaN the number.
+                chunk = np.fmin(chunk, UNLABELLED)
             return chunk.astype(np.intp, copy=False)
         if self.positive is not None and chunk.dtype.kind in "biu":
             listed = np.unique(chunk).tolist()
@@ -623,8 +622,7 @@ class LabelReader:
             rows = np.flatnonzero(np.fromiter(bad, dtype=bool, count=len(chunk)))
             if len(rows):
                 value = chunk[rows[0]] if example else None
-                row = int(rows[0] if places is None else places[rows[0]])
-                problems.add("label", kind, len(rows), value, start + row)
+                problems.add("label", kind, len(rows), value, start + int(rows[0]))
 
         if None in distinct and not self.keep:
             count("null or NaN", (value is None for value in values), example=False)
@@ -651,10 +649,11 @@ class LabelReader:
         return [] if self.positive is None else two_valued(self.positive, list(self.seen), name)
 
 
-def _holds_labels(chunk: Array) -> bool:
-    """True if an array of numbers or booleans has only zeros and ones."""
+def _holds_labels(chunk: Array, or_missing: bool) -> bool:
+    """True if an array of numbers or booleans has only zeros and ones, or NaN if that may be."""
     if chunk.dtype.kind == "f":
-        return bool(((chunk == 0) | (chunk == 1)).all())
+        good = (chunk == 0) | (chunk == 1)
+        return bool((good | np.isnan(chunk) if or_missing else good).all())
     if chunk.dtype.kind in "iu" and chunk.size:
         return bool(chunk.min() >= 0 and chunk.max() <= 1)
     return chunk.dtype.kind in "biu"

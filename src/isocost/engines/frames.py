@@ -238,7 +238,7 @@ def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **opti
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
-        None if person is None else source.persons(person),
+        None if person is None else column_array("person", source.persons(person)),
         names=names,
         columns=columns,
         decimal=decimal,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,14 @@ import numpy as np
 from isocost.cells import UNLABELLED
 from isocost.engines.columns import Array, Encoded, Problems, null_rows
 from isocost.groups import Group, is_known
-from isocost.persons import Persons, terms_of
+from isocost.persons import Persons
 from isocost.typing import Floats, Ints
 
 _BLOCK = 2**22
 """Rows that are added at once; more if there are more persons, so that sums are seldom copied."""
+
+_PART = 2**15
+"""Persons whose sums are multiplied at once."""
 
 _SPARSE = 4
 """Whole numbers are their own codes if they span less than this many times the rows."""
@@ -58,13 +61,18 @@ class PersonSums:
     which has its own number.
     """
 
-    def __init__(self, column: Array, thresholds: tuple[float, ...]) -> None:
+    def __init__(self, column: Array, thresholds: tuple[float, ...], weighted: bool) -> None:
         self.codes, self.size = codes_of(column)
         self.thresholds = thresholds
-        self.home: Ints = np.full(self.size, -1, dtype=np.intp)
+        self.home: Ints = np.full(self.size, -1, dtype=np.int32)
         self.further: dict[tuple[int, int], int] = {}
-        self.sums: Floats = np.zeros((len(terms_of(thresholds)) // 2, 2 * self.size))
-        self.waiting: list[tuple[Any, ...]] = []
+        self.sums: Floats | None = None
+        # Rows wait here until it pays to go through the sums of all persons.
+        room = min(len(self.codes), max(_BLOCK, 4 * self.size))
+        self.index: Ints = np.empty(room, dtype=np.intp)
+        self.h, self.spare = np.empty(room), np.empty(room)
+        self.w = np.empty(room) if weighted else None
+        self.waiting = 0
 
     def add(
         self,
@@ -82,55 +90,74 @@ class PersonSums:
             (lacking,) = np.nonzero(p < 0)
             problems.add("person", "null", len(lacking), None, start + int(lacking[0]))
             return
-        rows = (p, y, g, h) if w is None else (p, y, g, h, w)
-        if (known := y != UNLABELLED).all():
-            known = slice(None)
-        self.waiting.append(tuple(column[known] for column in rows))
-        if sum(len(rows[0]) for rows in self.waiting) >= max(_BLOCK, 4 * self.size):
+        if (y == UNLABELLED).any():
+            known = y != UNLABELLED
+            p, y, g, h, w = p[known], y[known], g[known], h[known], w if w is None else w[known]
+        if self.waiting + len(p) > len(self.index):
             self._flush()
+        rows = slice(self.waiting, self.waiting + len(p))
+        self.waiting = rows.stop
+        np.multiply(self._entries(p, g), 2, out=self.index[rows])
+        self.index[rows] += y
+        self.h[rows] = h
+        if self.w is not None:
+            self.w[rows] = w
+
+    def _entries(self, p: Ints, g: Ints) -> Ints:
+        """The number of each row's entry: that of its person, or a further one."""
+        (away,) = np.nonzero(self.home[p] != g)
+        new = away[self.home[p[away]] < 0]
+        if len(new):
+            self.home[p[new]] = g[new]
+            away = away[self.home[p[away]] != g[away]]
+        if not len(away):
+            return p
+        pairs, index = np.unique(np.stack([p[away], g[away]]), axis=1, return_inverse=True)
+        codes = [
+            self.further.setdefault((person, group), self.size + len(self.further))
+            for person, group in pairs.T.tolist()
+        ]
+        further = np.array([group for _, group in self.further], dtype=np.int32)
+        self.home = np.concatenate([self.home[: self.size], further])
+        entries = p.copy()
+        entries[away] = np.array(codes)[index.reshape(-1)]
+        return entries
 
     def _flush(self) -> None:
-        if not self.waiting:
-            return
-        joined = [np.concatenate(column) for column in zip(*self.waiting, strict=True)]
-        self.waiting = []
-        p, y, g, h, *weights = joined
-        new = self.home[p] < 0
-        self.home[p[new]] = g[new]
-        (away,) = np.nonzero(self.home[p] != g)
-        if len(away):
-            pairs, index = np.unique(np.stack([p[away], g[away]]), axis=1, return_inverse=True)
-            codes = [
-                self.further.setdefault((person, group), self.size + len(self.further))
-                for person, group in pairs.T.tolist()
-            ]
-            p[away] = np.array(codes)[index.reshape(-1)]
-            self.home = np.concatenate([self.home[: self.size], [g for _, g in self.further]])
-            grown = np.zeros((len(self.sums), 2 * len(self.home)))
-            grown[:, : self.sums.shape[1]] = self.sums
-            self.sums = grown
-        index, size = p * 2 + y, self.sums.shape[1]
-        w = weights[0] if weights else None
-        products = [w, h if w is None else w * h, h * h if w is None else w * h * h]
-        above = (h >= threshold for threshold in self.thresholds)
-        terms = [*products, *(x if w is None else w * x for x in above)]
-        for row, term in zip(self.sums, terms, strict=True):
-            row += np.bincount(index, term, minlength=size)
+        index, h, spare = (x[: self.waiting] for x in (self.index, self.h, self.spare))
+        w = None if self.w is None else self.w[: self.waiting]
+        self.waiting, size = 0, 2 * len(self.home)
+
+        def terms() -> Iterator[Floats | None]:
+            yield w
+            yield h if w is None else np.multiply(h, w, out=spare)
+            yield np.multiply(h if w is None else spare, h, out=spare)
+            for threshold in self.thresholds:
+                above = np.greater_equal(h, threshold, out=spare)
+                yield above if w is None else np.multiply(above, w, out=spare)
+
+        added = np.stack([np.bincount(index, term, minlength=size) for term in terms()])
+        if self.sums is not None:
+            added[:, : self.sums.shape[1]] += self.sums
+        self.sums = added
 
     def finish(self, groups: list[Group]) -> Persons:
         """The persons of each group; those whose group is unknown are in none."""
         self._flush()
-        home = self.home
-        # NumPy sorts small integers in one pass.
-        small = (home + 1).astype(np.uint16) if len(groups) < 2**16 - 1 else home
-        order = np.argsort(small, kind="stable")
-        ends = np.searchsorted(home[order], np.arange(len(groups) + 1))
-        sums = self.sums.reshape(len(self.sums), -1, 2)
-        size = 2 * len(sums)
-        number, products = np.diff(ends), np.zeros((len(groups), size, size))
-        for group, (first, last) in enumerate(pairwise(ends)):
-            own = sums[:, order[first:last]].transpose(2, 0, 1).reshape(size, -1)
-            products[group] = own @ own.T
+        assert self.sums is not None
+        size = 2 * len(self.sums)
+        products, home = np.zeros((len(groups), size, size)), self.home
+        # A part of the persons at a time, so that putting them in order stays in the cache.
+        for first in range(0, len(home), _PART):
+            own = home[first : first + _PART]
+            order = np.argsort(own, kind="stable")
+            sums = self.sums[:, 2 * first : 2 * (first + _PART)].reshape(len(self.sums), -1, 2)
+            sums = sums.transpose(2, 0, 1).reshape(size, -1)[:, order]
+            there, ends = np.unique(own[order], return_index=True)
+            for group, low, high in zip(there, ends, [*ends[1:], len(own)], strict=True):
+                if group >= 0:
+                    products[group] += sums[:, low:high] @ sums[:, low:high].T
+        number = np.bincount(home + 1, minlength=len(groups) + 1)[1:]
         known = np.array([is_known(group) for group in groups])
         pairs = [*self.further, *((p, int(home[p])) for p in {p for p, _ in self.further})]
         times = np.bincount([p for p, g in pairs if known[g]] or [0], minlength=1)
