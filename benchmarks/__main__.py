@@ -51,6 +51,7 @@ def main() -> None:
     rows: list[tuple[str, ...]] = []
     parts = (
         core.in_memory,
+        core.with_options,
         core.against_peers,
         core.applying,
         core.thinking,

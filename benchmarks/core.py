@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import isocost as ic
-from benchmarks.timing import best, peak, sample, shown
+from benchmarks.timing import best, in_turns, peak, sample, shown
 from isocost.examples import compas
 from isocost.rules import Row
 
@@ -63,6 +63,39 @@ def in_memory(rows: int = 10_000_000, groups: int = 10) -> list[tuple[str, str, 
         ),
         (size, f"{memory:.0f} MB", "peak memory above the data", "<= 300 MB"),
     ]
+
+
+def with_options(rows: int = 10_000_000) -> list[tuple[str, str, str, str]]:
+    """The same tally with unknown labels, and with persons of 1,000, 100 and 10 rows each."""
+    data = sample(rows, 10)
+    label = data["label"].astype(np.float64)
+    data["label"] = label.copy()
+    label[::10] = np.nan
+    unlabelled = {**data, "label": label}
+    plain, kept = in_turns(
+        lambda: ic.tally(data), lambda: ic.tally(unlabelled, missing_label="keep"), runs=5
+    )
+    size = f"tally, {rows:.0e} rows, 10 groups"
+    told = f"times the tally without ({shown(plain)})"
+    found = [
+        (f"{size}, a tenth without label", shown(kept), f"{kept / plain:.2f} {told}", "<= 1.15")
+    ]
+    draw = np.random.default_rng(0)
+    for each, bound in ((1000, "<= 3"), (100, "<= 3.7"), (10, "<= 6.5")):
+        person = draw.permutation(np.arange(rows) // each)
+        repeated = {**data, "person": person, "group": person % 10}
+        index = person * 2 + data["label"].astype(np.intp)
+        above = (data["score"] >= 0.5).astype(float)
+        terms = (None, data["score"], data["score"] ** 2, above)
+        counted, hand = in_turns(
+            lambda: ic.tally(repeated, person="person"),  # noqa: B023
+            lambda: [np.bincount(index, term) for term in terms],  # noqa: B023
+            runs=3,
+        )
+        what = f"{size}, persons of {each:,} rows"
+        ratio = f"{counted / plain:.2f} {told}; sums of persons by hand {hand / plain:.2f} more"
+        found.append((what, shown(counted), ratio, bound))
+    return found
 
 
 def against_peers(rows: int = 1_000_000) -> list[tuple[str, str, str, str]]:

@@ -40,8 +40,8 @@ Handed = Mapping[Group, tuple[float, float, float]]
 """Per group, of people without a score because somebody else decides: rows, sum w and sum w^2."""
 
 
-def add_up(index: Ints, values: Floats, size: int) -> Floats:
-    """Add up the values that have the same index, as floats."""
+def add_up(index: Ints, values: Floats | None, size: int) -> Floats:
+    """Add up the values that have the same index, as floats; without values, count them."""
     return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.cells import UNLABELLED
+from isocost.cells import UNLABELLED, add_up
 from isocost.engines.columns import Array, Encoded, Problems, null_rows
 from isocost.groups import Group, is_known
 from isocost.persons import Persons
@@ -124,7 +124,8 @@ class PersonSums:
         return entries
 
     def _flush(self) -> None:
-        index, h, spare = (x[: self.waiting] for x in (self.index, self.h, self.spare))
+        index, h = self.index[: self.waiting], self.h[: self.waiting]
+        spare = self.spare[: self.waiting]
         w = None if self.w is None else self.w[: self.waiting]
         self.waiting, size = 0, 2 * len(self.home)
 
@@ -133,10 +134,10 @@ class PersonSums:
             yield h if w is None else np.multiply(h, w, out=spare)
             yield np.multiply(h if w is None else spare, h, out=spare)
             for threshold in self.thresholds:
-                above = np.greater_equal(h, threshold, out=spare)
-                yield above if w is None else np.multiply(above, w, out=spare)
+                np.greater_equal(h, threshold, out=spare)
+                yield spare if w is None else np.multiply(spare, w, out=spare)
 
-        added = np.stack([np.bincount(index, term, minlength=size) for term in terms()])
+        added: Floats = np.stack([add_up(index, term, size) for term in terms()])
         if self.sums is not None:
             added[:, : self.sums.shape[1]] += self.sums
         self.sums = added
