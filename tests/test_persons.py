@@ -6,6 +6,7 @@ import pytest
 import isocost as ic
 from isocost.engines import repeated as engine
 from isocost.persons import terms_of
+from tests.engines import Engine
 
 
 @pytest.fixture
@@ -151,3 +152,65 @@ def test_a_fingerprint_is_that_of_the_counts(rows):
         ic.Tally.from_dict(content)
     with pytest.raises(ic.DataError, match="fingerprint of the file"):
         ic.Tally.from_dict({**tally.to_dict(), "fingerprint": "0" * 32})
+
+
+MENDED = ("dict", "pandas", "polars", "duckdb", "ibis", "dask", "csv", "jsonl", "parquet")
+
+
+@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("columns", [("group",), ("group", "place")])
+def test_persons_without_a_group_may_be_in_one_that_occurs(rows, columns, name, tmp_path):
+    rows = part(rows, slice(0, 300))
+    rows |= {"group": rows["group"].tolist(), "place": ["a", "x"] * 150}
+    for column, step in (("group", 4), ("place", 6)):
+        rows[column][::step] = [None] * (300 // step)
+    filled = {n: ["a" if x is None else x for x in rows[n]] for n in columns}
+    options = {"person": "person", "group": list(columns)}
+    wanted = ic.tally({**rows, **filled}, **options)
+    engine = Engine(name, tmp_path)
+    assert engine.tally(rows, **options, missing_group="a") == wanted
+    assert wanted.persons.several > 0
+
+
+@pytest.mark.parametrize("name", ["pandas", "duckdb", "dask", "jsonl", "parquet", "sql"])
+def test_nan_and_null_name_no_person(rows, name, tmp_path):
+    engine, person = Engine(name, tmp_path), rows["person"].astype(float)
+    person[::9] = np.nan
+    if name == "jsonl":
+        person = [None if np.isnan(one) else one for one in person]
+    with pytest.raises(ic.DataError, match="223 null"):
+        engine.tally({**rows, "person": person}, person="person")
+    tally = engine.tally({**rows, "person": person}, person="person", drop_missing=True)
+    assert tally.n == 1777
+    assert tally == ic.tally(part(rows, np.arange(2000) % 9 != 0), person="person")
+
+
+@pytest.mark.parametrize("name", ["dict", "polars", "duckdb", "csv"])
+def test_nobody_left_is_told_as_without_persons(rows, name, tmp_path):
+    data = {**part(rows, slice(0, 3)), "person": ["x", None, None], "label": [None, 0, 1]}
+    with pytest.raises(ic.DataError, match="3 rows, all dropped: 1 without 'label', 2 without"):
+        Engine(name, tmp_path).tally(data, person="person", drop_missing=True)
+
+
+def test_a_query_counts_groups_without_labelled_persons(rows, tmp_path):
+    engine = Engine("sql", tmp_path)
+    label = np.where(rows["group"] == "b", None, rows["label"]).tolist()
+    options = {"person": "person", "missing_label": "keep"}
+    found = engine.tally({**rows, "label": label}, **options)
+    assert found == ic.tally({**rows, "label": label}, **options)
+    assert found.groups == ("a", "c")
+    # Products that were counted apart cannot be those of one group.
+    some = [None if i % 5 == 0 else one for i, one in enumerate(rows["group"].tolist())]
+    with pytest.raises(ic.UsageError, match="must not share persons"):
+        engine.tally({**rows, "group": some}, person="person", missing_group="a")
+    own = {"person": np.arange(2000), "group": some}
+    found = engine.tally({**rows, **own}, person="person", missing_group="a")
+    assert found == ic.tally({**rows, **own}, person="person", missing_group="a")
+
+
+def test_groups_that_are_equal_have_the_same_fingerprint(rows):
+    whole = [int(one) % 3 for one in rows["person"]]
+    one, other = (ic.tally({**rows, "group": kind}) for kind in (whole, np.array(whole) + 0.0))
+    assert one == other
+    assert one.fingerprint == other.fingerprint
+    assert one.fingerprint != ic.tally({**rows, "group": list(map(str, whole))}).fingerprint

@@ -168,7 +168,9 @@ def _read_persons(content: Any, cells: Cells, groups: int) -> Persons:
         raise _corrupt("persons who were not counted")
     totals = cells.totals(groups)
     rows = totals.n.sum(axis=1)
-    whole = (number >= 1.0) & (number <= rows * (1.0 + ROUNDING)) & (number == np.rint(number))
+    # Nobody is counted in a group whose people have no label.
+    least, most = np.minimum(rows, 1.0), rows * (1.0 + ROUNDING)
+    whole = (number >= least) & (number <= most) & (number == np.rint(number))
     if not whole.all() or not 0 <= content["several"] <= number.sum():
         raise _corrupt("a number of persons that the rows cannot have")
     # Of each sum, the squares of its parts lie between those of equal parts and of one part.
@@ -605,19 +607,23 @@ class Tally(Saved):
     def fingerprint(self) -> str:
         """A hash of bins, groups and counts: the same for the same rows, on every engine.
 
-        Sums are left out, because their last bits depend on the order of adding.
+        Sums are left out, because their last bits depend on the order of adding.  The group 1.0 is
+        hashed as 1, which it equals: pandas has floats where whole numbers are missing.
         """
         from hashlib import sha256
+
+        def plain(group: Group) -> Any:
+            if isinstance(group, tuple):
+                return list(map(plain, group))
+            return group if isinstance(group, str) or group != int(group) else int(group)
 
         counts = [
             [getattr(cells, name).round().astype(int).tolist() for name in (*KEYS, "n")]
             for cells in (self.cells, self.unknown.cells)
         ]
         named = (*self.groups, "", *(g for g in self.unknown.groups if g is not None))
-        handed = sorted(
-            json.dumps([to_json(g), round(n)]) for g, (n, *_) in self.handed_over.items()
-        )
-        held = [self.bins, self.edges, [to_json(group) for group in named], counts, handed]
+        handed = sorted(json.dumps([plain(g), round(n)]) for g, (n, *_) in self.handed_over.items())
+        held = [self.bins, self.edges, [plain(group) for group in named], counts, handed]
         held.append(self.persons and self.persons.number.tolist())
         return sha256(json.dumps(held).encode()).hexdigest()[:32]
 

@@ -662,7 +662,8 @@ class _FileRows:
                 picked[key] = source.number(role, name)
                 picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
         if person is not None:
-            picked["person"] = quoted(person)
+            # The result of a condition has no statistics, which would hide NaN.
+            picked["person"] = f"CASE WHEN {quoted(person)} IS NOT NULL THEN {quoted(person)} END"
         rows = source.relation if part is None else part.of(source.relation)
         listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
         self.relation = source.attempt(lambda: rows.project(listed))

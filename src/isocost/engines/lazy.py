@@ -354,19 +354,26 @@ def count_cells(
     apart, n = cells["apart"], cells["n"].astype(np.float64)
     sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over)
     persons = None
-    if columns["person"] is not None:
-        raw = _rows_of(cells, [f"raw_{key}" for key in keys])
-        code_of = dict(zip(raw, codes.tolist(), strict=True))
+    # If everything was dropped there are no persons to count, and the error comes below.
+    if columns["person"] is not None and len(codes):
+        kinds = placed.collect_schema()
+        # People without a group may be counted in one that occurs, and share its persons.
+        for key in keys if missing.name is not None else ():
+            raw, null = as_objects(cells[f"raw_{key}"].tolist()), null_rows(cells[key])
+            same = raw[~null][[one == missing.name for one in cells[key][~null].tolist()]]
+            if len(same):
+                cells[f"raw_{key}"] = np.where(null, same[0], raw)
+                known = ~is_null(nw.col(key), kinds[key])
+                filled = nw.when(known).then(nw.col(key)).otherwise(nw.lit(same[0]))
+                placed = placed.with_columns(**{key: filled})
+        raw_groups = _rows_of(cells, [f"raw_{key}" for key in keys])
+        code_of = dict(zip(raw_groups, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
-    return Tally.build(
-        grid,
-        groups,
-        counted.take(~apart),
-        problems.reading(columns, positive, missing, handed_over=handed_over),
-        handed_over=counted.take(apart).handed(groups),
-        persons=persons,
-    )
+    held = (grid, groups, counted.take(~apart), reading)
+    handed = counted.take(apart).handed(groups)
+    return Tally.build(*held, handed_over=handed, persons=persons)
 
 
 _NO_SCORE = _NO_LABEL = -1

@@ -522,7 +522,10 @@ def tally_sql(
     if weight is not None:
         picked.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
     if person is not None:
-        picked.append(f"{(d.group_key or '{}').format(f't.{d.name_of(person)}')} AS person")
+        who = f"t.{d.name_of(person)}"
+        nobody = f"{d.as_text.format(who)} IN ({', '.join(map(d.text, _NANS))})"
+        key = (d.group_key or "{}").format(who)
+        picked.append(f"CASE WHEN NOT ({nobody}) THEN {key} END AS person")
     if has_named_label(positive):
         picked.append(f"{d.as_text.format(y)} AS label_text")
 
@@ -795,7 +798,7 @@ def _persons_of(
 ) -> dict[str, Any]:
     """The persons that a warehouse counted, as in JSON; groups have these codes."""
     keys = [found[f"g{i}"] for i in range(len(names["group"]))]
-    encoder = GroupEncoder(keys, missing.name, keep=True)
+    encoder = GroupEncoder(keys, None, keep=True)
     codes = encoder.encode_cells(keys, found["n"], Problems())
     thresholds = made_with["thresholds"]
     terms, pairs = len(terms_of(thresholds)), _pairs(thresholds)
@@ -804,12 +807,20 @@ def _persons_of(
     except (TypeError, ValueError) as error:
         raise _foreign("a product that is not a number") from error
     several = found["several" if missing.name is None else "several_all"]
-    new = [code_of.get(json.dumps(to_json(g)) if is_known(g) else "", -1) for g in encoder.groups]
     # Rows of several runs of the query are those of other persons.
     runs = int(np.bincount(codes, minlength=1).max())
     persons = Persons(tuple(thresholds), found["n"], symmetric(above, terms), 0, runs > 1)
-    persons = persons.recoded([new[code] for code in codes], len(code_of))
-    return replace(persons, several=int(several.max(initial=0)) * runs).to_dict()
+    persons = persons.recoded(codes.tolist(), len(encoder.groups))
+    persons = replace(persons, several=int(several.max(initial=0)) * runs)
+
+    def code(group: Group | None) -> int:
+        """The code of a group whose missing parts have the name that was given."""
+        parts = group if isinstance(group, tuple) else (group,)
+        filled = [missing.name if is_null(part) else part for part in parts]
+        return code_of.get(json.dumps(filled[0] if len(filled) == 1 else filled), -1)
+
+    # The missing group may be one that the data have too.
+    return persons.recoded(list(map(code, encoder.groups)), len(code_of)).to_dict()
 
 
 def _foreign(got: str) -> DataError:
