@@ -214,3 +214,18 @@ def test_groups_that_are_equal_have_the_same_fingerprint(rows):
     assert one == other
     assert one.fingerprint == other.fingerprint
     assert one.fingerprint != ic.tally({**rows, "group": list(map(str, whole))}).fingerprint
+
+
+@pytest.mark.parametrize("name", ["dict", "polars", "duckdb", "csv"])
+def test_people_handed_over_need_no_person(rows, name, tmp_path):
+    decided = np.arange(300) % 7 != 0
+    data = {n: values.tolist() for n, values in part(rows, slice(0, 300)).items()}
+    for column in ("score", "label", "person"):
+        data[column] = [x if some else None for x, some in zip(data[column], decided, strict=True)]
+    wanted = ic.tally(part(rows, np.flatnonzero(decided)), person="person")
+    for drop in (False, True):
+        options = {"person": "person", "handed_over": True, "drop_missing": drop}
+        tally = Engine(name, tmp_path).tally(data, **options)
+        assert sum(n for n, _, _ in tally.handed_over.values()) == 43
+        assert tally.persons.products == pytest.approx(wanted.persons.products)
+        assert tally.persons.number.tolist() == wanted.persons.number.tolist()

@@ -113,7 +113,7 @@ def tally_arrays(
         kept = np.ones(len(apart), dtype=bool)
         if dropped:
             lacking = {name: null_rows(column, part) for name, column in dropped.items()}
-            for role in ("score", "label"):
+            for role in ("score", "label", "person"):
                 if (name := columns.get(role, role)) in lacking:
                     lacking[name] &= ~apart
             kept = ~problems.drop(lacking)

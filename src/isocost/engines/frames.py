@@ -135,7 +135,7 @@ def tally(
         For files: number of threads (default: one per core).
     handed_over : bool
         Whether a null score means that a rule handed this person over: such rows are counted
-        apart, in ``tally.handed_over``, and their labels are not looked at.
+        apart, in ``tally.handed_over``; their labels and persons are not looked at.
     drop_missing : bool
         True to leave out rows without a score, label, group, weight or person; otherwise they are
         an error.  ``tally.reading`` counts them by column.  Rows without a label or a group stay if

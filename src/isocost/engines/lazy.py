@@ -328,7 +328,10 @@ def count_cells(
     cells |= {f"raw_{key}": cells[key] for key in keys}
     cells |= {key: rows.group_values(i, cells[key]) for i, key in enumerate(keys)}
     cells["apart"] = (cells["b"] == _NO_SCORE) & handed_over
-    cells |= {key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b")}
+    # Nothing else need be known of people who were handed over.
+    cells |= {
+        key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b", "u") if key in cells
+    }
 
     def example(role: str, code: int) -> Any:
         """A bad value, and what else an error says about such values."""
