@@ -9,6 +9,7 @@ import pytest
 import isocost as ic
 from isocost.page.report import report_html
 from isocost.plots import PlaneDisplay
+from isocost.verdict.wording import commands
 from tests import processes
 
 
@@ -152,3 +153,14 @@ def test_a_rule_never_drops_a_row():
     rule = ic.Rule(("a", "b"), (), "none")
     with pytest.raises(ic.UsageError, match="no row is dropped where a rule is applied"):
         rule.apply({"score": [0.5], "group": ["a"]}, missing_group="drop")
+
+
+def test_commands_that_are_advised_accept_the_people(people, tmp_path):
+    people.dropna(subset="score").to_csv(tmp_path / "d.csv", index=False)
+    tally = ic.tally(tmp_path / "d.csv", missing_label="keep")
+    advised = commands(ic.audit(tally), ["d.csv"])
+    assert all("--missing-label=drop" in command.words for command in advised.values())
+    followed = processes.run(*advised["plan"].words[1:], cwd=tmp_path)
+    assert followed.returncode == 0, followed.stderr
+    assert commands(ic.audit(tally))["odds"] == "ic.equalize_odds(tally.known)"
+    assert tally.reading.command("report", ["d.csv"]).words[3] == "--missing-label=keep"

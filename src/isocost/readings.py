@@ -27,6 +27,9 @@ WAYS = ("scale", "decimal", "encoding", "sheet")
 TREATMENTS = ("refuse", "drop", "keep")
 """Treatments of rows whose label or group is missing; "keep" counts them as unknown."""
 
+KEEPING = ("audit", "report", "tally")
+"""Commands that count rows whose label or group is unknown; others refuse them."""
+
 System: TypeAlias = Literal["posix", "windows"]
 """The reader of a command line: a POSIX shell, or cmd of Windows."""
 
@@ -233,7 +236,15 @@ class Reading(Record):
         return words + [f"--{name}" for name, asked in flags.items() if asked]
 
     def command(self, name: str, files: Sequence[str], *more: str, bins: int = BINS) -> Command:
-        """A command of isocost about files that are read in this way; ``more`` are its options."""
+        """A command of isocost about files that are read in this way; ``more`` are its options.
+
+        Rows that the command would refuse are dropped, as those before it left them out.
+        """
+        if name not in KEEPING:
+            kept = [x for x in ("missing_label", "missing_group") if getattr(self, x) == "keep"]
+            if kept:
+                dropping: Any = dict.fromkeys(kept, "drop")
+                return replace(self, **dropping).command(name, files, *more, bins=bins)
         paths = (f"./{path}" if path.startswith("-") and path != "-" else path for path in files)
         return Command(("isocost", name, *paths, *self.options(bins), *more))
 

@@ -32,7 +32,7 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, IsocostError, Problem, UsageError, listing, setting
+from isocost.errors import DataError, IsocostError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import Grid
 from isocost.groups import (
     Group,
@@ -829,8 +829,9 @@ def check_all_known(tally: Tally, name: str = "tally") -> Tally:
         rule = "must be of people whose label and group are known"
         got = f"{tally.unknown.cells.n.sum():,.15g} people without one of them"
         step = (
-            f"count without them ({setting('missing_label', 'drop')}, "
-            f"{setting('missing_group', 'drop')}), which assumes that they are like the others"
+            f"count again without them ({setting('missing_label', 'drop')}, "
+            f"{setting('missing_group', 'drop')}){spoken(', or use tally.known', '')}, which "
+            "assumes that they are like the others"
         )
         raise UsageError(Problem(name, rule, got, step))
     return tally

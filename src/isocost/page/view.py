@@ -520,7 +520,7 @@ def page_commands(audit: Audit, names: Sequence[str], files: Sequence[str]) -> d
     {'read': '"my data.csv"', 'drop': ['--drop-group=men', '--drop-group="old women"']}
     """
     tally, least = audit.tally, audit.question.min_group
-    _, _, *read = tally.reading.command("audit", files, bins=tally.bins).words
+    _, _, *read = tally.reading.command("fit", files, bins=tally.bins).words
     read += [] if least == DEFAULT.min_group else [f"--min-group={least}"]
     systems: tuple[System, ...] = ("posix", "windows")
     shells: dict[str, Any] = {

@@ -159,7 +159,7 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
 
     def call(name: str, method: str, options: Mapping[str, Any]) -> str:
         function = {"odds": "equalize_odds"}.get(method, method or name)
-        words = ["tally"]
+        words = ["tally.known" if audit.tally.reading.unknown_rows else "tally"]
         if method not in ("reconcile", "odds"):
             words.append("cost" if cost.is_per_group else f'"{cost}"')
         words += [f"{option}={value!r}" for option, value in options.items()]
