@@ -147,6 +147,13 @@ def test_commands_keep_unknown_people(people, tmp_path):
     assert "--missing-label drop" in refused.stderr
     reading = ic.tally(tmp_path / "d.csv", missing_label="keep").reading
     assert reading.options() == ["--missing-label=keep"]
+    # A saved tally has them too, and the way out that the refusal names works.
+    counted = ["tally", "d.csv", "--missing-label=keep", "-o", "t.json"]
+    assert "left out" not in processes.run(*counted, cwd=tmp_path).stderr
+    refused = processes.run("bounds", "t.json", cwd=tmp_path)
+    assert (refused.returncode, "--missing-label drop" in refused.stderr) == (2, True)
+    whole = processes.run("bounds", "t.json", "--missing-label", "drop", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
 
 
 def test_a_rule_never_drops_a_row():

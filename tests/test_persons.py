@@ -55,6 +55,12 @@ def test_any_kind_of_value_names_a_person(rows, change):
     assert ic.tally({**rows, "person": change(rows["person"])}, person="person") == tally
 
 
+def test_a_person_must_be_a_plain_value(rows):
+    rows["person"] = [{}] * 2000
+    with pytest.raises(ic.DataError, match="must be texts, numbers or dates"):
+        ic.tally(rows, person="person")
+
+
 @pytest.mark.parametrize("block", [100, 700])
 def test_sums_do_not_depend_on_how_rows_are_added(rows, block, monkeypatch):
     rows["person"] = rows["person"] % 20

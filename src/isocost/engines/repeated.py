@@ -9,6 +9,7 @@ import numpy as np
 
 from isocost.cells import UNLABELLED, add_up
 from isocost.engines.columns import Array, Encoded, Problems, null_rows
+from isocost.errors import DataError, Problem
 from isocost.groups import Group, is_known
 from isocost.persons import Persons
 from isocost.typing import Floats, Ints
@@ -44,8 +45,12 @@ def codes_of(column: Any) -> tuple[Ints, int]:
         size = len(values)
     else:
         known: dict[Any, int] = {}
-        codes = np.array([known.setdefault(x, len(known)) for x in column.tolist()], dtype=np.intp)
-        size = len(known)
+        try:
+            listed = [known.setdefault(x, len(known)) for x in column.tolist()]
+        except TypeError as error:
+            rule, step = "must be texts, numbers or dates", "name the column of the persons' ids"
+            raise DataError(Problem("person", rule, str(error), step)) from error
+        codes, size = np.array(listed, dtype=np.intp), len(known)
     null = null_rows(column)
     if not null.any():
         return codes, size
