@@ -678,7 +678,7 @@ class Rule(Saved):
             got, step = "everybody is handed over", "use a rule made from such people"
             raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))
         gone = self.deferred(tally).handed(tally.groups)
-        return tally.rebuilt(cells, handed=added([*tally.handed_over.items(), *gone.items()]))
+        return tally.rebuilt(cells, handed_over=added([*tally.handed_over.items(), *gone.items()]))
 
     def deferred(self, tally: Tally) -> Cells:
         """The cells of the people who are handed over, with the scores they had."""
