@@ -96,30 +96,20 @@ def tally_arrays(
 
     several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
     of_groups = dict(zip(columns.get("group", several), groups, strict=True))
-
-    def treated(treatment: Callable[[str], bool]) -> dict[str, Any]:
-        own = {columns.get(role, role): x for role, x in named.items() if treatment(role)}
-        return own | (of_groups if treatment("group") else {})
-
-    dropped, unknown = treated(missing.drops), treated(missing.keeps)
+    by_role = {role: {columns.get(role, role): x} for role, x in named.items()}
+    treated = missing.treated({**by_role, "group": of_groups})
+    not_needed = {columns.get(role, role) for role in ("score", "label")} if handed_over else {}
     for first in range(0, rows, CHUNK):
         part = slice(first, first + CHUNK)
-        if not (dropped or handed_over):
+        apart = np.isnan(score[part]) if handed_over else np.zeros(1, dtype=bool)
+        dropped, unknown = (
+            {name: null_rows(x, part) & ~(apart & (name in not_needed)) for name, x in own.items()}
+            for own in treated
+        )
+        kept = problems.sort_out(dropped, unknown)
+        if not (handed_over or treated[0]):
             add(part, first)
-            if unknown:
-                problems.keep({name: null_rows(x, part) for name, x in unknown.items()})
             continue
-        apart = np.isnan(score[part]) & handed_over
-        kept = np.ones(len(apart), dtype=bool)
-        if dropped:
-            lacking = {name: null_rows(column, part) for name, column in dropped.items()}
-            for role in ("score", "label"):
-                if (name := columns.get(role, role)) in lacking:
-                    lacking[name] &= ~apart
-            kept = ~problems.drop(lacking)
-        if unknown:
-            left = kept & ~apart
-            problems.keep({name: null_rows(x, part) & left for name, x in unknown.items()})
         for is_handed, mine in ((False, kept & ~apart), (True, kept & apart)):
             problems.places = first + np.flatnonzero(mine)
             if len(problems.places):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
@@ -27,6 +27,7 @@ from isocost.checks import (
     check_names,
     check_numbers,
     check_single,
+    named_in,
     short,
 )
 from isocost.engines.arrays import apply_arrays, tally_arrays
@@ -715,7 +716,7 @@ def schema_of(data: Any) -> Any:
     return data.projected_schema if hasattr(data, "projected_schema") else data.schema
 
 
-def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _tables(data: Any, columns: Collection[str] | None = None) -> Iterator[Any]:
     """The rows of a stream as tables of a hundred thousand rows or more, but for the last."""
     import pyarrow as pa
 
@@ -738,8 +739,7 @@ def _whole(data: Any, columns: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
     check_known(schema_of(data).names, columns)
-    names = [name for role, name in columns.items() if name is not None and role != "group"]
-    used = list(dict.fromkeys([*names, *columns["group"]]))
+    used = list(dict.fromkeys(name for _, name in named_in(columns)))
     tables = [table.select(used) for table in _tables(data, used)]
     return pa.concat_tables(tables) if tables else schema_of(data).empty_table()
 
@@ -758,11 +758,10 @@ def _tally_stream(
         raise UsageError(Problem("scale", must, repr(scale), step))
     schema = schema_of(data)
     check_known(schema.names, columns)
-    single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
     counted, first = None, 0
     # No batch alone shows whether there are two labels, one of them positive.
     known = dict[Any, None]()
-    for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
+    for table in _tables(data, {name for _, name in named_in(columns)}):
         if not table.num_rows:
             continue
         if positive is not None:
@@ -803,9 +802,10 @@ def _with_positive(
         column = column.cast(column.type.value_type)
     values = [value for value in column.unique().to_pylist() if not is_null(value)]
     # Labels of rows without another value count only if those rows do.
-    needed = {label, *(columns["group"] if missing.drops("group") else [])}
-    needed |= {columns[role] for role in ("score", "weight") if missing.rest and columns[role]}
-    counted = table.select(list(needed)).drop_null().column(label).unique().to_pylist()
+    needed = [n for role, n in named_in(columns) if n == label or missing.drops(role)]
+    counted = (
+        table.select(list(dict.fromkeys(needed))).drop_null().column(label).unique().to_pylist()
+    )
     known.update((value, None) for value in counted if not is_null(value))
     wanted = [value for value in values if type(value) is type(positive) and value == positive]
     is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))

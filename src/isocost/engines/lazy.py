@@ -29,6 +29,7 @@ import narwhals as nw
 import numpy as np
 
 from isocost.cells import SUMS, Cells
+from isocost.checks import named_in
 from isocost.coin import coins, hex_bound
 from isocost.engines.columns import (
     CODES,
@@ -40,8 +41,8 @@ from isocost.engines.columns import (
     as_objects,
     checked_cells,
     no_rows,
-    null_rows,
     problem_of,
+    rows_of,
     title_of,
 )
 from isocost.engines.dialects import DUCKDB, literal, quoted
@@ -49,7 +50,7 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
-from isocost.persons import OF_SCORES, Persons, symmetric, terms_of
+from isocost.persons import OF_SCORES, Persons, products_of, terms_of
 from isocost.readings import REFUSE, Missing
 from isocost.rules import Rule, unknown_groups
 from isocost.tallies import Tally
@@ -356,7 +357,7 @@ def count_cells(
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
     persons = None
     if columns["person"] is not None:
-        raw = _rows_of(cells, [f"raw_{key}" for key in keys])
+        raw = rows_of(cells, [f"raw_{key}" for key in keys])
         code_of = dict(zip(raw, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
     return Tally.build(
@@ -429,11 +430,8 @@ class LazyRows:
     origin = ""
 
     def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
-        for name in columns["group"]:
-            source.check(name, "group")
-        source.check(columns["label"], "label")
-        if columns["person"] is not None:
-            source.check(columns["person"], "person")
+        for role, name in named_in({role: columns[role] for role in ("group", "label", "person")}):
+            source.check(name, role)
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
         self.believes_statistics = believes_statistics(source)
@@ -527,14 +525,6 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _rows_of(columns: dict[str, Array], names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of some columns, with None for what is null."""
-    listed = [as_objects(columns[name].tolist()) for name in names]
-    for values in listed:
-        values[null_rows(values)] = None
-    return list(zip(*listed, strict=True))
-
-
 def _persons(
     rows: Rows, placed: Any, grid: Grid, codes: dict[tuple[Any, ...], int], missing: Missing
 ) -> Persons:
@@ -553,10 +543,8 @@ def _persons(
         terms[f"t{len(terms)}"] = value * (one if label else 1.0 - one)
     summed = placed.filter(*good).with_columns(**terms).group_by(*keys, "person")
     persons = rows.once(summed.agg(**{name: nw.col(name).sum() for name in terms}))
-    products = {
-        f"s{i}": nw.col(f"t{first}") * nw.col(f"t{second}")
-        for i, (first, second) in enumerate(zip(*np.triu_indices(len(terms)), strict=True))
-    }
+    pairs = products_of(grid.thresholds).items()
+    products = {name: nw.col(f"t{first}") * nw.col(f"t{second}") for name, (first, second) in pairs}
     totals = {name: nw.col(name).sum() for name in products}
     by_group = persons.with_columns(**products).group_by(*keys).agg(n=nw.len(), **totals)
     found = rows.collect(by_group)
@@ -564,9 +552,8 @@ def _persons(
     known = [] if missing.name is not None else [~is_null(nw.col(k), schema[k]) for k in keys]
     groups_of = (persons.filter(*known) if known else persons).group_by("person").agg(n=nw.len())
     several = rows.collect(groups_of.filter(nw.col("n") > 1).select(n=nw.len()))["n"][0]
-    above = np.stack([found[name].astype(float) for name in products], axis=-1)
-    counted = Persons(grid.thresholds, found["n"], symmetric(above, len(terms)), int(several))
-    new = [codes.get(key, -1) for key in _rows_of(found, keys)]
+    new = [codes.get(key, -1) for key in rows_of(found, keys)]
+    counted = Persons.counted(grid.thresholds, found, int(several))
     return counted.recoded(new, max(codes.values()) + 1)
 
 
