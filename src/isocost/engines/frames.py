@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ from isocost.errors import DataError, Problem, UsageError, missing_column, setti
 from isocost.grid import BINS, Grid, scale_named
 from isocost.groups import Group, as_scalar, is_null
 from isocost.readings import Missing
-from isocost.rules import Rule, check_unknown
+from isocost.rules import Applied, Rule, check_unknown
 from isocost.tables import BACKENDS
 from isocost.tallies import Tally
 
@@ -265,81 +265,64 @@ def _need_arrays(**columns: Any) -> None:
             raise UsageError(Problem("data", rule, got, step))
 
 
-def apply_rule(
-    rule: Rule,
-    data: Any,
-    *,
-    score: Any,
-    group: Any,
-    id: Any,
-    output: str | None,
-    seed: int | None,
-    unknown: Literal["error", "keep"],
-    missing_group: Group | None,
-    changed: str | None,
-    scale: str | None = None,
-    handed_over: str | None = None,
-) -> Any:
+def apply_rule(rule: Rule, data: Any, asked: Applied) -> Any:
     """See :meth:`isocost.Rule.apply`."""
-    check_unknown(unknown)
-    flags: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
-    check_names(output=output, **flags, optional=("output", *flags))
-    used_scale, missing_group = scale_of(rule, scale), missing_group_of(rule, missing_group)
-    options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    check_unknown(asked.unknown)
+    flags: dict[str, Any] = {"changed": asked.changed, "handed_over": asked.handed_over}
+    check_names(output=asked.output, **flags, optional=("output", *flags))
+    scale, missing_group = scale_of(rule, asked.scale), missing_group_of(rule, asked.missing_group)
+    options: dict[str, Any] = {"missing_group": missing_group, "scale": scale}
     if data is None:
-        columns = _group_arrays(group)
-        _need_arrays(score=score, group=columns[0])
-        score = column_array("score", score)
-        thrown = partial(_coins, rule, lambda: id, seed, len(score))
-        return apply_arrays(rule, score, columns, thrown, scale=used_scale, **options)[1]
+        columns = _group_arrays(asked.group)
+        _need_arrays(score=asked.score, group=columns[0])
+        score = column_array("score", asked.score)
+        thrown = partial(_coins, rule, lambda: asked.id, asked.seed, len(score))
+        return apply_arrays(rule, score, columns, thrown, unknown=asked.unknown, **options)[1]
     if isinstance(data, str | Path):
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
         raise UsageError(Problem("data", must, got, step))
-    score, group, id = applied_columns(rule, score, group, id)
-    names: dict[str, Any] = {"score": score, "group": group, "id": id, "seed": seed, **flags}
-    again: Callable[..., Any] = partial(apply_rule, rule, scale=scale, **names, **options)
+    score, group, id = applied_columns(rule, asked.score, asked.group, asked.id)
+    asked = replace(asked, score=score, group=group, id=id)
     if is_pyspark_pandas(data):
         levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
-        repaired = again(data.to_spark(index_col=levels), output=output)
+        repaired = apply_rule(rule, data.to_spark(index_col=levels), asked)
         return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)
     if is_stream(data):
-        if seed is not None:
+        if asked.seed is not None:
             must, step = "must be left out for a stream of batches", "pass ids, or a table"
-            raise UsageError(Problem("seed", must, repr(seed), step))
+            raise UsageError(Problem("seed", must, repr(asked.seed), step))
         if rule.needs_coin and id is None:
             raise missing_id()
-        existing = schema_of(data).names
-        output = written_column(existing, score, output, used_scale, *flags.values(), by_case=True)
+        named = score, asked.output, scale, *flags.values()
+        output = written_column(schema_of(data).names, *named, by_case=True)
         empty = {name: np.empty(0, dtype=bool) for name in flags.values() if name is not None}
-        return _apply_to_stream(partial(again, output=output), data, {output: np.empty(0), **empty})
+        again = partial(apply_rule, rule, asked=replace(asked, output=output))
+        return _apply_to_stream(again, data, {output: np.empty(0), **empty})
     source = as_frame(data)
     is_lazy = isinstance(source, Lazy)
     groups = check_columns(score, "label", group)["group"]
     check_known(source.columns, {"score": score, "group": groups})
-    if rule.needs_coin and seed is None:
+    if rule.needs_coin and asked.seed is None:
         if id is None:
             raise missing_id() if is_lazy else missing_id(*_NO_IDS)
         check_names(id=id)
-    asked = score, output, used_scale, *flags.values()
-    output = written_column(source.columns, *asked, by_case=not is_lazy)
+    named = score, asked.output, scale, *flags.values()
+    output = written_column(source.columns, *named, by_case=not is_lazy)
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        names |= {"groups": groups, "output": output, "scale": used_scale}
-        del names["group"]
-        return apply_lazy(rule, source, **names, **options)
+        return apply_lazy(rule, source, replace(asked, group=groups, output=output), **options)
     before = column_array("score", source.numbers(score, "score"))
-    thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
+    thrown = partial(_coins, rule, lambda: source.ids(id), asked.seed, len(before))
     columns = [source.groups(name) for name in groups]
-    named = {"score": score, "group": ", ".join(groups)}
-    options |= {"names": named, "scale": used_scale}
+    options |= {"names": {"score": score, "group": ", ".join(groups)}, "unknown": asked.unknown}
     before, after = apply_arrays(rule, before, columns, thrown, **options)
     new: dict[str, Array] = {output: after}
-    if changed is not None:
-        new[changed] = after != before
-    if handed_over is not None:
-        new[handed_over] = np.isnan(after)
+    if asked.changed is not None:
+        new[asked.changed] = after != before
+    if asked.handed_over is not None:
+        new[asked.handed_over] = np.isnan(after)
     return source.with_columns(new)
 
 

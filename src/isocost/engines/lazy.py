@@ -52,7 +52,7 @@ from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
 from isocost.persons import OF_SCORES, Persons, products_of, terms_of
 from isocost.readings import REFUSE, Missing
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Applied, Rule, unknown_groups
 from isocost.tallies import Tally
 
 NO_ID = 6
@@ -714,25 +714,15 @@ NOBODY = -1.0
 
 
 def apply_lazy(
-    rule: Rule,
-    source: Lazy,
-    *,
-    score: str,
-    groups: Sequence[str],
-    id: str,
-    output: str,
-    seed: int | None = None,
-    unknown: Literal["error", "keep"] = "error",
-    missing_group: Group | None = None,
-    changed: str | None = None,
-    scale: Scale = PROBABILITY,
-    handed_over: str | None = None,
+    rule: Rule, source: Lazy, asked: Applied, *, missing_group: Group | None, scale: Scale
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    if seed is not None:
+    if asked.seed is not None:
         must = "needs rows in a fixed order, which a lazy frame does not have"
         step = "pass id= instead, or collect the frame first"
-        raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
+        raise UsageError(Problem("seed", must, f"seed={asked.seed!r}", step))
+    score, groups, id, unknown = asked.score, asked.group, asked.id, asked.unknown
+    output, changed, handed_over = str(asked.output), asked.changed, asked.handed_over
     source = plainly_named(source, output, *(x for x in (changed, handed_over) if x is not None))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:
