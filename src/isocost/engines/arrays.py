@@ -55,10 +55,12 @@ def tally_arrays(
     scale: Scale = PROBABILITY,
     decimal: str | None = None,
     handed_over: bool = False,
+    labels: LabelReader | None = None,
 ) -> Tally:
     """Count the cells of columns that are arrays; see :func:`isocost.tally`.
 
     If ``missing`` is None, rows without a value are refused, and errors do not offer to drop them.
+    Where there are more rows elsewhere, their ``labels`` are read together.
     """
     names, columns = names or {}, columns or {}
     problems = Problems(names, scale=scale, decimal=decimal, can_drop=missing is not None)
@@ -75,8 +77,8 @@ def tally_arrays(
     if scale.is_open:
         problems.scale = scale.within(*_range(score))
     encoder = GroupEncoder(groups, missing.name, missing.keeps("group"))
-    labels = LabelReader(positive, missing.keeps("label"))
-    totals, handed = _Totals(grid, LABELS if labels.keep else 2), _Totals(grid)
+    reader = labels or LabelReader(positive, missing.keeps("label"))
+    totals, handed = _Totals(grid, LABELS if reader.keep else 2), _Totals(grid)
     persons = None
     if person is not None:
         persons = PersonSums(named["person"], grid.thresholds, weight is not None)
@@ -89,7 +91,7 @@ def tally_arrays(
             handed.add(np.zeros(len(g)), np.zeros_like(g), g, w, len(encoder.groups))
             return
         h = _checked_scores(score[part], problems, start)
-        y = labels.read(label[part], problems, start)
+        y = reader.read(label, part, problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
         if persons is not None:
             persons.add(part, y, g, h, w, problems, start)
@@ -116,7 +118,7 @@ def tally_arrays(
                 add(problems.places, 0, is_handed)
     if any(role == "score" for role, _ in problems.counts):
         problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
-    problems.check(labels.finish(names.get("label", "label")))
+    problems.check([] if labels else reader.finish(names.get("label", "label")))
     reading = problems.reading(columns, positive, missing, handed_over=handed_over)
     apart_groups = handed.cells().handed(encoder.groups) if handed_over else None
     held = (encoder.groups, totals.cells(), reading)

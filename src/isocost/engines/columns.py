@@ -607,11 +607,22 @@ class LabelReader:
         self.positive, self.keep = positive, keep
         self.seen: dict[Any, None] = {}
 
-    def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        """The chunk as 0 and 1; other values become 0 and are counted.
+    def read(self, column: Any, part: Any, problems: Problems, start: int) -> Ints:
+        """A part of the column as 0 and 1; other values become 0 and are counted.
 
         If missing ones are to be kept, they become the label of people without one.
         """
+        if not isinstance(column, Encoded):
+            return self._read(column[part], problems, start)
+        codes, values = column[part], as_objects([*column.values, None])
+        occurs = np.flatnonzero(np.bincount(codes + 1, minlength=len(values))) - 1
+        found = Problems()
+        labels: Ints = np.zeros(len(values), dtype=np.intp)
+        labels[occurs] = self._read(values[occurs], found, 0)
+        # What is wrong is counted in rows.
+        return self._read(values[codes], problems, start) if found.counts else labels[codes]
+
+    def _read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         if self.positive is None and _holds_labels(chunk, self.keep):
             # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))

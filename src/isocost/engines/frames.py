@@ -34,6 +34,7 @@ from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.columns import (
     Array,
     Encoded,
+    LabelReader,
     applied_columns,
     as_objects,
     check_decimal,
@@ -428,7 +429,13 @@ class Frame:
     def _series(self, name: str, role: str) -> Any:
         if name not in self.columns:
             raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
-        return self.frame.get_column(name)
+        import narwhals as nw
+
+        series = self.frame.get_column(name)
+        if series.implementation.is_pyarrow() and str(series.to_native().type) == "string_view":
+            # pyarrow can neither search nor encode these.
+            return nw.from_native(series.to_native().cast("string"), series_only=True)
+        return series
 
     def numbers(self, name: str, role: str) -> Array:
         """A numeric column; nulls become NaN."""
@@ -446,11 +453,15 @@ class Frame:
             # pyarrow does not round a whole number beyond 2^53.
             return as_objects(series.to_list())
 
-    def labels(self, name: str) -> Array:
-        """A label column as an array; nulls stay visible as None or NaN."""
+    def labels(self, name: str) -> Any:
+        """A label column as an array, or encoded; nulls stay visible as None, NaN or -1."""
         import narwhals as nw
 
         series = self._series(name, "label")
+        if series.dtype == nw.String and not series.implementation.is_pandas_like():
+            guessed = _guessed(series, nw.to_native(series))
+            if guessed is not None:
+                return guessed
         plain = series.dtype.is_numeric() and not is_wide(series.dtype)
         if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
             return np.asarray(series.to_numpy())
@@ -482,7 +493,6 @@ class Frame:
             codes = np.asarray(native.factorize()[0])
             return np.where(codes < 0, np.nan, codes) if nulls else codes
         if kind.is_pyarrow():
-            native = native.cast("string") if str(native.type) == "string_view" else native
             return (
                 native.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
             )
@@ -637,10 +647,6 @@ def _encoded(series: Any) -> Any:
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
-    if kind.is_pyarrow() and str(native.type) == "string_view":
-        # pyarrow can neither search nor encode these.
-        native = native.cast("string")
-        series = nw.from_native(native, series_only=True)
     if series.dtype == nw.String and not kind.is_pandas_like():
         guessed = _guessed(series, native)
         if guessed is not None:
@@ -665,7 +671,7 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
     """Codes of texts if the first rows have all values, and few: a search beats hashing."""
     import narwhals as nw
 
-    first = series.head(_HEAD).unique().to_list()
+    first = series.head(_HEAD).unique(maintain_order=True).to_list()
     values = [value for value in first if value is not None]
     if not 0 < len(values) <= _FEW:
         return None
@@ -743,14 +749,12 @@ def _tally_stream(
     check_known(schema.names, columns)
     counted, first = None, 0
     # No batch alone shows whether there are two labels, one of them positive.
-    known = dict[Any, None]()
+    labels = LabelReader(positive, missing.keeps("label"))
     for table in _tables(data, {name for _, name in named_in(columns)}):
         if not table.num_rows:
             continue
-        if positive is not None:
-            table = _with_positive(table, columns, positive, known, missing)
         try:
-            part = count(table, positive=None)
+            part = count(table, labels=labels)
         except DataError as error:
             if not first:
                 raise
@@ -758,42 +762,9 @@ def _tally_stream(
             problems = [replace(problem, got=where + problem.got) for problem in error.problems]
             raise DataError(problems) from error
         counted, first = part if counted is None else counted + part, first + table.num_rows
-    if known:
-        same = [0] * len(known)
-        tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
-    counted = count(schema.empty_table(), positive=None) if counted is None else counted
-    return replace(counted, reading=replace(counted.reading, positive=positive))
-
-
-def _with_positive(
-    table: Any,
-    columns: Mapping[str, Any],
-    positive: Any,
-    known: dict[Any, None],
-    missing: Missing,
-) -> Any:
-    """The table with whether each label is the positive one; adds the labels to those known.
-
-    Labels of rows that will be dropped are not known.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    label = columns["label"]
-    column = table.column(label)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    # Labels of rows without another value count only if those rows do.
-    needed = [n for role, n in named_in(columns) if n == label or missing.drops(role)]
-    counted = (
-        table.select(list(dict.fromkeys(needed))).drop_null().column(label).unique().to_pylist()
-    )
-    known.update((value, None) for value in counted if not is_null(value))
-    wanted = [value for value in values if type(value) is type(positive) and value == positive]
-    is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
-    is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
-    return table.set_column(table.schema.get_field_index(label), label, is_positive)
+    if wrong := labels.finish(columns["label"]):
+        raise DataError(wrong)
+    return count(schema.empty_table()) if counted is None else counted
 
 
 def _apply_to_stream(repair: Callable[[Any], Any], data: Any, empty: dict[str, Array]) -> Any:
