@@ -100,14 +100,14 @@ def tally_arrays(
     of_groups = dict(zip(columns.get("group", several), groups, strict=True))
     by_role = {role: {columns.get(role, role): x} for role, x in named.items()}
     treated = missing.treated({**by_role, "group": of_groups})
-    not_needed = {columns.get(role, role) for role in ("score", "label")} if handed_over else {}
+    not_needed = {columns.get(role, role) for role in ("score", "label") if handed_over}
     for first in range(0, rows, CHUNK):
         part = slice(first, first + CHUNK)
         apart = np.isnan(score[part]) if handed_over else np.zeros(1, dtype=bool)
-        dropped, unknown = (
-            {name: null_rows(x, part) & ~(apart & (name in not_needed)) for name, x in own.items()}
-            for own in treated
-        )
+        dropped, unknown = ({n: null_rows(x, part) for n, x in own.items()} for own in treated)
+        for nulls in (dropped, unknown):
+            for name in nulls.keys() & not_needed:
+                nulls[name] &= ~apart
         kept = problems.sort_out(dropped, unknown)
         if not (handed_over or treated[0]):
             add(part, first)

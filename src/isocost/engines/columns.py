@@ -346,17 +346,18 @@ class Problems:
         def number(rows: Bools) -> int:
             return int(np.count_nonzero(rows) if isinstance(counts, int) else (rows * counts).sum())
 
-        def lacking(columns: Mapping[str, Bools], by_column: dict[str, int], kept: Bools) -> Bools:
+        def lacking(columns: Mapping[str, Bools], by_column: dict[str, int]) -> Bools:
             found: Bools = np.zeros(1, dtype=bool)
             for name, rows in columns.items():
-                found = found | (rows & kept)
-                if several := number(rows & kept):
+                found = found | rows
+                if several := number(rows):
                     by_column[name] = by_column.get(name, 0) + several
             return found
 
-        gone = lacking(dropped, self.missing, np.ones(1, dtype=bool))
+        gone = lacking(dropped, self.missing)
+        left = {name: rows & ~gone for name, rows in unknown.items()} if dropped else unknown
         self.dropped += number(gone)
-        self.unknown += number(lacking(unknown, self.unknown_values, ~gone))
+        self.unknown += number(lacking(left, self.unknown_values))
         return ~gone
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
