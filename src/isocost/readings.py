@@ -85,6 +85,20 @@ class Missing:
         """True if rows without a value of this role are dropped."""
         return getattr(self, role) == "drop" if role in ("label", "group") else self.rest
 
+    def treated(
+        self, columns: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Of columns by role and name, those whose rows without a value are dropped, or kept."""
+        named = [(role, name, x) for role, own in columns.items() for name, x in own.items()]
+        dropped = {name: x for role, name, x in named if self.drops(role)}
+        return dropped, {name: x for role, name, x in named if self.keeps(role)}
+
+
+_ROWS, _ROWS_BY_COLUMN = (
+    ("read_rows", "dropped_rows", "unknown_rows"),
+    ("missing_values", "unknown_values"),
+)
+"""Fields of a reading that count rows, and those that count them by column."""
 
 REFUSE = Missing()
 """Rows that lack a value are an error."""
@@ -173,18 +187,10 @@ class Reading(Record):
 
     def counting(self, other: Reading) -> Reading:
         """The reading with the rows that another counts added to its own."""
-
-        def both(name: str) -> dict[str, int]:
-            return dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
-
-        return replace(
-            self,
-            read_rows=self.read_rows + other.read_rows,
-            dropped_rows=self.dropped_rows + other.dropped_rows,
-            missing_values=both("missing_values"),
-            unknown_rows=self.unknown_rows + other.unknown_rows,
-            unknown_values=both("unknown_values"),
-        )
+        added: dict[str, Any] = {n: getattr(self, n) + getattr(other, n) for n in _ROWS}
+        for name in _ROWS_BY_COLUMN:
+            added[name] = dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
+        return replace(self, **added)
 
     def __add__(self, other: Reading) -> Reading:
         """The reading of both data; where they were read in different ways, both are named."""
@@ -318,8 +324,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "missing_label": lambda value: value in TREATMENTS,
     "missing_group": _is_group,
     **dict.fromkeys(("handed_over", "drop_missing"), lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("read_rows", "dropped_rows", "unknown_rows"), _is_count),
-    **dict.fromkeys(("missing_values", "unknown_values"), _are_counts),
+    **dict.fromkeys(_ROWS, _is_count),
+    **dict.fromkeys(_ROWS_BY_COLUMN, _are_counts),
     "dropped_groups": _are_texts,
     "merged_groups": lambda value: isinstance(value, dict) and all(map(_are_texts, value.values())),
 }

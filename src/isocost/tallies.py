@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypedDict
 
@@ -86,16 +86,15 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     handed = _read_handed(content.get("handed_over", []))
     with np.errstate(all="ignore"):
         _check_totals(cells, named, handed)
-        held = content.get("persons")
-        persons = None if held is None else _read_persons(held, cells, len(named))
+        own = content.get("persons")
+        persons = None if own is None else _read_persons(own, cells, len(named))
     unknown = _read_unknown(content["unknown"], grid, repeated) if "unknown" in content else None
     try:
         reading = Reading.from_dict(content["reading"])
     except ValueError as error:
         raise _corrupt(str(error)) from error
-    held = {"grid": grid, "groups": named, "cells": cells}
-    held |= {"reading": reading, "handed_over": handed, "unknown": unknown}
-    return {**held, "persons": persons}
+    held = {"grid": grid, "groups": named, "cells": cells, "reading": reading}
+    return {**held, "handed_over": handed, "unknown": unknown, "persons": persons}
 
 
 def _corrupt(got: str) -> DataError:
@@ -286,17 +285,13 @@ class Unknown:
     @classmethod
     def build(cls, groups: Sequence[Group | None], cells: Cells) -> Unknown:
         """Sort the groups that occur, and add up cells of the same group."""
-        occur = {groups[i] for i in np.flatnonzero(np.bincount(cells.group)).tolist()}
-        named = sort_groups(group for group in occur if group is not None)
-        ordered = (*named, *([None] if None in occur else []))
-        codes = {group: index for index, group in enumerate(ordered)}
-        new = [codes.get(group, -1) for group in groups]
-        return cls(ordered, Cells.merge([cells.recoded(new)])) if ordered else cls()
+        ordered, _, cells = _sorted(groups, cells)
+        return cls(tuple(ordered), cells)
 
     def renamed(self, names: Mapping[Group, Group]) -> Unknown:
         """The same people, whose groups have other names."""
         new = [None if g is None else as_group(names.get(g, g)) for g in self.groups]
-        return Unknown.build(new, self.cells) if new else self
+        return Unknown.build(new, self.cells)
 
     def select(self, groups: Iterable[Group]) -> Unknown:
         """The people of these groups, and those whose group is unknown."""
@@ -389,11 +384,7 @@ class Tally(Saved):
         if lacking.any():
             apart = Unknown.build(named, cells.take(lacking))
             unknown, cells = apart if unknown is None else unknown + apart, cells.take(~lacking)
-        occur = (named[i] for i in np.flatnonzero(np.bincount(cells.group)))
-        ordered = sort_groups(group for group in occur if group is not None)
-        codes = _indices(ordered)
-        new = [-1 if group is None else codes.get(group, -1) for group in named]
-        cells = Cells.merge([cells.recoded(new)])
+        ordered, new, cells = _sorted(named, cells)
         reading, handed = reading or Reading(), dict(handed_over or {})
         persons = persons and persons.recoded(new, len(ordered))
         held = (grid, tuple(ordered), cells, reading, backend, handed, unknown or Unknown())
@@ -470,25 +461,13 @@ class Tally(Saved):
 
     # New tallies from old ones
 
-    def rebuilt(
-        self,
-        cells: Cells,
-        groups: Sequence[Group] | None = None,
-        handed: Handed | None = None,
-        reading: Reading | None = None,
-        unknown: Unknown | None = None,
-        persons: Persons | None = None,
-    ) -> Tally:
-        """A tally of other cells, and of other groups if given, in which all else is the same.
+    def rebuilt(self, cells: Cells, **others: Any) -> Tally:
+        """A tally of other cells, and ``others`` of its fields, in which all else is the same.
 
         Persons must be given, because their sums are those of the rows.
         """
-        groups = self.groups if groups is None else groups
-        handed = self.handed_over if handed is None else handed
-        reading = reading or self.reading
-        unknown = self.unknown if unknown is None else unknown
-        others = (self.backend, handed, unknown, persons)
-        return Tally.build(self.grid, groups, cells, reading, *others)
+        same = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Tally.build(**{**same, "persons": None, **others, "cells": cells})
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -497,7 +476,7 @@ class Tally(Saved):
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         kept = {self.groups[index] for index in chosen}
-        unknown = self.unknown.select(kept) if self.unknown else self.unknown
+        unknown = self.unknown.select(kept)
         others = self.handed_over.keys() <= kept and len(unknown.groups) == len(self.unknown.groups)
         if len(set(chosen.tolist())) == len(self.groups) and others:
             return self
@@ -505,7 +484,8 @@ class Tally(Saved):
         handed = {group: x for group, x in self.handed_over.items() if group in kept}
         left = [name for group, name in names_of(self.groups).items() if group not in kept]
         reading = self.reading.without_groups(left)
-        return self.rebuilt(cells, None, handed, reading, unknown, self.persons)
+        own = {"reading": reading, "handed_over": handed, "unknown": unknown}
+        return self.rebuilt(cells, persons=self.persons, **own)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -526,8 +506,8 @@ class Tally(Saved):
         new, old = names_of(codes), group_names(self.groups)
         reading = self.reading.renamed({one: new[g] for one, g in zip(old, renamed, strict=True)})
         persons = self.persons and self.persons.recoded(new_codes, len(codes))
-        unknown = self.unknown.renamed(names)
-        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
+        own = {"handed_over": handed, "unknown": self.unknown.renamed(names), "persons": persons}
+        return self.rebuilt(cells, groups=list(codes), reading=reading, **own)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -552,8 +532,8 @@ class Tally(Saved):
             step = f"make both tallies with {setting('person')}, or both without"
             raise UsageError(Problem("tally + tally", rule, got, step))
         handed = added([*self.handed_over.items(), *other.handed_over.items()])
-        reading, unknown = self.reading + other.reading, self.unknown + other.unknown
-        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
+        own = {"handed_over": handed, "unknown": self.unknown + other.unknown, "persons": persons}
+        return self.rebuilt(cells, groups=list(codes), reading=self.reading + other.reading, **own)
 
     __radd__ = __add__
 
@@ -737,7 +717,18 @@ def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
     return sums
 
 
-def _indices(groups: Iterable[Group]) -> dict[Group, int]:
+def _sorted(groups: Sequence[Group | None], cells: Cells) -> tuple[list[Any], list[int], Cells]:
+    """The groups that occur, sorted and None the last, the new code of each, and their cells."""
+    # The same group may be listed twice; 1 and True are not the same.
+    occur = {repr(groups[i]): groups[i] for i in np.flatnonzero(np.bincount(cells.group)).tolist()}
+    known = sort_groups(group for group in occur.values() if group is not None)
+    ordered = [*known, *([None] if "None" in occur else [])]
+    codes = _indices(ordered)
+    new = [codes.get(group, -1) for group in groups]
+    return ordered, new, Cells.merge([cells.recoded(new)])
+
+
+def _indices(groups: Iterable[Any]) -> dict[Any, int]:
     """Number the distinct groups in order of appearance."""
     return {group: index for index, group in enumerate(dict.fromkeys(groups))}
 

@@ -29,6 +29,7 @@ import narwhals as nw
 import numpy as np
 
 from isocost.cells import SUMS, Cells
+from isocost.checks import named_in
 from isocost.coin import coins, hex_bound
 from isocost.engines.columns import (
     CODES,
@@ -42,6 +43,7 @@ from isocost.engines.columns import (
     no_rows,
     null_rows,
     problem_of,
+    rows_of,
     title_of,
 )
 from isocost.engines.dialects import DUCKDB, literal, quoted
@@ -49,9 +51,9 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
-from isocost.persons import OF_SCORES, Persons, symmetric, terms_of
+from isocost.persons import OF_SCORES, Persons, products_of, terms_of
 from isocost.readings import REFUSE, Missing
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Applied, Rule, unknown_groups
 from isocost.tallies import Tally
 
 NO_ID = 6
@@ -371,7 +373,7 @@ def count_cells(
                 known = ~is_null(nw.col(key), kinds[key])
                 filled = nw.when(known).then(nw.col(key)).otherwise(nw.lit(same[0]))
                 placed = placed.with_columns(**{key: filled})
-        raw_groups = _rows_of(cells, [f"raw_{key}" for key in keys])
+        raw_groups = rows_of(cells, [f"raw_{key}" for key in keys])
         code_of = dict(zip(raw_groups, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
     held = (grid, groups, counted.take(~apart), reading)
@@ -439,11 +441,8 @@ class LazyRows:
     origin = ""
 
     def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
-        for name in columns["group"]:
-            source.check(name, "group")
-        source.check(columns["label"], "label")
-        if columns["person"] is not None:
-            source.check(columns["person"], "person")
+        for role, name in named_in({role: columns[role] for role in ("group", "label", "person")}):
+            source.check(name, role)
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
         self.believes_statistics = believes_statistics(source)
@@ -537,14 +536,6 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _rows_of(columns: dict[str, Array], names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of some columns, with None for what is null."""
-    listed = [as_objects(columns[name].tolist()) for name in names]
-    for values in listed:
-        values[null_rows(values)] = None
-    return list(zip(*listed, strict=True))
-
-
 def _persons(
     rows: Rows, placed: Any, grid: Grid, codes: dict[tuple[Any, ...], int], missing: Missing
 ) -> Persons:
@@ -563,10 +554,8 @@ def _persons(
         terms[f"t{len(terms)}"] = value * (one if label else 1.0 - one)
     summed = placed.filter(*good).with_columns(**terms).group_by(*keys, "person")
     persons = rows.once(summed.agg(**{name: nw.col(name).sum() for name in terms}))
-    products = {
-        f"s{i}": nw.col(f"t{first}") * nw.col(f"t{second}")
-        for i, (first, second) in enumerate(zip(*np.triu_indices(len(terms)), strict=True))
-    }
+    pairs = products_of(grid.thresholds).items()
+    products = {name: nw.col(f"t{first}") * nw.col(f"t{second}") for name, (first, second) in pairs}
     totals = {name: nw.col(name).sum() for name in products}
     by_group = persons.with_columns(**products).group_by(*keys).agg(n=nw.len(), **totals)
     found = rows.collect(by_group)
@@ -574,9 +563,8 @@ def _persons(
     known = [] if missing.name is not None else [~is_null(nw.col(k), schema[k]) for k in keys]
     groups_of = (persons.filter(*known) if known else persons).group_by("person").agg(n=nw.len())
     several = rows.collect(groups_of.filter(nw.col("n") > 1).select(n=nw.len()))["n"][0]
-    above = np.stack([found[name].astype(float) for name in products], axis=-1)
-    counted = Persons(grid.thresholds, found["n"], symmetric(above, len(terms)), int(several))
-    new = [codes.get(key, -1) for key in _rows_of(found, keys)]
+    new = [codes.get(key, -1) for key in rows_of(found, keys)]
+    counted = Persons.counted(grid.thresholds, found, int(several))
     return counted.recoded(new, max(codes.values()) + 1)
 
 
@@ -737,25 +725,15 @@ NOBODY = -1.0
 
 
 def apply_lazy(
-    rule: Rule,
-    source: Lazy,
-    *,
-    score: str,
-    groups: Sequence[str],
-    id: str,
-    output: str,
-    seed: int | None = None,
-    unknown: Literal["error", "keep"] = "error",
-    missing_group: Group | None = None,
-    changed: str | None = None,
-    scale: Scale = PROBABILITY,
-    handed_over: str | None = None,
+    rule: Rule, source: Lazy, asked: Applied, *, missing_group: Group | None, scale: Scale
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    if seed is not None:
+    if asked.seed is not None:
         must = "needs rows in a fixed order, which a lazy frame does not have"
         step = "pass id= instead, or collect the frame first"
-        raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
+        raise UsageError(Problem("seed", must, f"seed={asked.seed!r}", step))
+    score, groups, id, unknown = asked.score, asked.group, asked.id, asked.unknown
+    output, changed, handed_over = str(asked.output), asked.changed, asked.handed_over
     source = plainly_named(source, output, *(x for x in (changed, handed_over) if x is not None))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isocost.cells import UNLABELLED, add_up
-from isocost.engines.columns import Array, Encoded, Problems, null_rows
+from isocost.engines.columns import Array, Problems, null_rows
 from isocost.errors import DataError, Problem
 from isocost.groups import Group, is_known
 from isocost.persons import Persons
@@ -33,8 +33,6 @@ def codes_of(column: Any) -> tuple[Ints, int]:
     >>> codes.tolist(), size
     ([0, -1, 1, 0], 2)
     """
-    if isinstance(column, Encoded):
-        return column.codes.astype(np.intp, copy=False), len(column.values)
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
         if high - low < _SPARSE * len(column) + _BLOCK:
