@@ -529,6 +529,59 @@ def test_no_tolerance_selects_where_no_share_of_positives_reaches_the_threshold(
     assert selection(tally, rule).tolist() == [0.0, 0.0]
 
 
+def test_a_group_of_which_nobody_can_be_selected_is_named_at_any_tolerance():
+    """Others can be selected, so that a rule within the tolerance exists; but nobody of a."""
+    a = [(0.2, 200, 40), (0.7, 100, 45)]
+    b = [(0.2, 200, 40), (0.7, 100, 70)]
+    tally = from_counts({"a": a, "b": b})
+    for tolerance in (0.01, 0.9):
+        with pytest.raises(
+            ic.InfeasibleError, match="every share of positives in a lies"
+        ) as caught:
+            reconcile(tally, tolerance=tolerance)
+        assert caught.value.feasibility.corner.groups == ("a",)
+    assert "only if nobody in a is selected: every" in str(caught.value)
+    with pytest.warns(ic.InfeasibleWarning, match="only if nobody in a is selected, as here"):
+        rule = reconcile(tally, tolerance=0.9, infeasible="closest")
+    assert selection(tally, rule)[0] == 0.0
+    assert rule.promise.equal == {"fpr": 0.9, "fnr": 0.9}
+
+
+def few_above():
+    """Three groups: of the few in c at or above the threshold a part is mostly positive."""
+    rng, table = np.random.default_rng(1), {}
+    for group, (rows, low) in {"a": (600, 2.0), "b": (600, 3.0)}.items():
+        scores = np.unique(rng.beta(1.5, low, rows).round(3))
+        table[group] = [(float(h), 3, int(rng.binomial(3, h))) for h in scores]
+    c = [(0.05 + 0.004 * k, 1, int(k % 6 == 0)) for k in range(85)]
+    table["c"] = [*c, (0.52, 2, 1), (0.55, 2, 1), (0.9, 1, 0)]
+    return from_counts(table)
+
+
+def test_a_level_is_cut_out_for_a_group_of_which_nobody_could_be_selected():
+    tally = few_above()
+    plain, cut = (score_levels(tally, 2, 0.5, selecting=one) for one in (False, True))
+    assert plain.p[plain.above].tolist() == [0.4]
+    assert list(zip(cut.n[cut.above], cut.p[cut.above], strict=True)) == [(4.0, 0.5), (1.0, 0.0)]
+    assert (plain.n[~plain.above] == cut.n[~cut.above]).all()
+    rule, _ = nearest(tally)
+    assert (selection(tally, rule) > 0.0).all()
+    assert "A level of c has 1 rows: its share of positives is uncertain." in rule.notes
+
+
+@pytest.mark.parametrize("make", [few_above, lambda: drawn(6, INCOME, ROWS)])
+def test_the_tolerance_that_is_named_works_and_less_does_not(make):
+    tally = make()
+    with pytest.raises(ic.InfeasibleError) as caught:
+        reconcile(tally)
+    least = caught.value.feasibility.smallest_tolerance
+    assert (selection(tally, reconcile(tally, tolerance=float(round_up(least)))) > 0.0).all()
+    for less in (0.98 * least, 0.5 * least):
+        with pytest.raises(ic.InfeasibleError) as caught:
+            reconcile(tally, tolerance=less)
+        assert caught.value.feasibility.smallest_tolerance == pytest.approx(least, abs=1e-8)
+
+
 def test_where_nobody_was_selected_before_nobody_need_be():
     table = {"a": [(0.1, 100, 10), (0.4, 100, 30)], "b": [(0.2, 100, 25), (0.45, 100, 44)]}
     tally = from_counts(table)
