@@ -214,8 +214,9 @@ def solution_of(
             break
         nearer = assess(program, request, tally, corners)
         # Where no tolerance selects somebody, the nearest is the one that selects nobody.
-        stuck = nearest is not None and nearer.program is None
-        nearest = nearest._replace(verdict=nearer.verdict, program=None) if stuck else nearer
+        if nearest is not None and nearer.program is None:
+            nearer = nearest._replace(verdict=nearer.verdict, program=None)
+        nearest = nearer
         if nearest.program is None:
             break
         plan = nearest.program
