@@ -124,9 +124,15 @@ def reconcile(
     notes and ``rule.reversals`` say how often, and ``monotone=True`` rules it out.
     :func:`isocost.reconcilable` says at which thresholds equal rates can be had.
 
+    With ``levels="auto"``, where no level of a group of 20 rows or more has a share of positives at
+    or above the threshold, though somebody scores so, the interval of these scores with most rows
+    that has becomes a level.  Likewise below the threshold.
+
     If every base rate lies below the threshold, scores just below it for everybody are calibrated
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
-    selected now, it counts as infeasible; likewise with base rates above the threshold.
+    selected now, it counts as infeasible; likewise with base rates above the threshold.  A
+    tolerance is then enough if every group can select half as many as now, and where decisions are
+    to be equal, a rule that selects nobody in one group is no answer either.
 
     :func:`isocost.repairs.lp.make_choices` says which outputs a level may get.  For hard rates no
     others are needed; for generalized rates and costs the smallest tolerance is that of these.
