@@ -554,7 +554,7 @@ class Replicates:
             except IsocostError:
                 return
         names = (*NUMBERS, GOAL, *self.yardstick.equal)
-        known = np.append(~np.isnan(base), np.ones(len(names) - len(base), dtype=bool))
+        known = np.append(~np.isnan(base), np.full(len(names) - len(base), not np.isnan(base[-1])))
         lost = {name for name, gone in zip(names, np.isnan(seen) & known, strict=True) if gone}
         # A rule that selects nobody in a group says little about one that selects somebody.
         if unlike := (lost - {GOAL}) | (set(rule.promise.equal) - set(self.yardstick.equal)):
