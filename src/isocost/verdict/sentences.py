@@ -204,6 +204,11 @@ SENTENCES = {
         "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
         "close as possible."
     ),
+    "unseen_undefined": (
+        "{what} was undefined in {count} of {remakes} remakes, because a group {why}{about}."
+    ),
+    "unseen_defined_others": "; expected numbers and limits are about the others",
+    "unseen_defined_these": ", as for this rule; expected numbers and limits are about these",
     "unseen_others": (
         "{rule} was made from other people than these: the numbers above are for people it has not "
         "seen."
