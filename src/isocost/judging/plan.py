@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from isocost.cells import Cells
+from isocost.cells import KEYS, SUMS, Cells
 from isocost.checks import check_amount, check_confidence
 from isocost.costs import Cost
 from isocost.errors import DataError, Problem, UsageError
@@ -19,12 +19,15 @@ from isocost.measures.calibration import bin_noise, levels_of
 from isocost.measures.derived import People
 from isocost.measures.feasibility import MIN_LABEL, large_groups
 from isocost.measures.intervals import (
+    SLACK,
+    Estimates,
+    disparity_intervals,
     mean_of,
     normal_draws,
     normal_quantile,
     size_interval,
-    stretch,
 )
+from isocost.measures.rates import require_two_groups
 from isocost.measures.table import MEASURES, cost_row
 from isocost.question import DEFAULT, LEAST_REMAKES, Question, asks
 from isocost.repairs.base import titles_of
@@ -35,6 +38,13 @@ from isocost.tables import columns_from
 from isocost.tallies import Tally
 from isocost.typing import Floats
 from isocost.verdict.judgement import CALIBRATED
+
+TRIALS, ROUGH, DRAWS = 10, 3, 100
+"""Sizes that are tried when planning for a difference, the first of them to come near, and samples
+drawn of each."""
+
+POOL = 20
+"""First samples that might have been, from each of which as many samples are drawn."""
 
 
 @dataclass(frozen=True)
@@ -108,26 +118,30 @@ def plan(
 ) -> Plan:
     """Compute how many people of each group are needed to establish a difference, or calibration.
 
-    The tally shows how much scores vary; the standard error of a cost falls with the square root of
-    the rows.  A difference d between two of k groups is established with the given power if
+    The number for a difference is found by simulation.  Samples are drawn from the cells of the
+    tally, moved so that the costs of the groups lie as in the first sample and the highest and the
+    lowest differ by exactly ``detect``; each is asked what an audit asks: whether at least two
+    groups are large enough, and whether the interval of the largest difference starts above the
+    tolerance.  The sizes are those at which the answer is yes with a chance of ``power``, on
+    average over what the first sample leaves open (its cells are resampled first).  Costs
+    are moved by weighting rows with exp(t x), where x is what a row costs; where scores do not vary
+    enough for that, by moving scores.  Each group gets the rows that make its share of the variance
+    the same.  Another seed gives numbers that differ by about 5 %.
 
-        (c + z) sqrt(v_s / n_s + v_t / n_t) = d,
-
-    with v the variance of the cost per row, z the normal quantile of the power, and c the factor
-    that bounds all pairs of k groups at once.  Each group gets the rows that make its share
-    of the variance the same.  For calibration it is the number of rows at which the interval of
-    the gap of calibrated scores ends below the limit, with the given power.  No group gets fewer
-    rows than it takes to be compared at all.
+    For calibration it is the number of rows at which the interval of the gap of calibrated scores
+    ends below the limit, with the given power.  No group gets fewer rows than it takes to be
+    compared at all.
 
     Parameters
     ----------
     tally : Tally, or data
         A first sample.  A group that is too small to be compared is taken to vary as everybody
         does.
-    cost, confidence, replicates, seed, min_group
+    cost, tolerance, confidence, replicates, seed, min_group
         What is asked: see :class:`isocost.Question`.
     detect : float
-        The difference in cost to be established.
+        The difference in cost between two groups at which it is to be established that costs
+        differ by more than the tolerance.
     limit : float
         The calibration gap to be ruled out.
     power : float
@@ -157,26 +171,34 @@ def plan(
         rule = "must have positives and negatives, to see how much costs vary"
         step = "check the label column, or count more people first"
         raise DataError(Problem("label", rule, f"{tally.n:,.15g} rows, no {kind}", step))
+    if detect <= question.tolerance:
+        rule = f"must be greater than the tolerance, {question.tolerance:g}"
+        step = "plan for a larger difference, or with a lower tolerance"
+        raise UsageError(Problem("detect", rule, f"{detect:g}", step))
+    require_two_groups(tally)
     large = large_groups(tally, question.min_group)
-    z = normal_quantile((1.0 + confidence) / 2.0)
-    factor = z * stretch(confidence, max(2, len(tally.groups))) + normal_quantile(power)
-    variance = (detect / factor) ** 2 / 2.0
+    everybody = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
     draws = normal_draws(question.replicates or DEFAULT.replicates, question.seed)
-    result = {}
+    samples, now, variances, gaps, least = [], [], [], [], []
     for index, group in enumerate(tally.groups):
         own = tally.cells.take(tally.cells.of_group(index))
-        like, cells = (index, own) if group in large else (None, tally.cells)
+        like, cells = (index, own) if group in large else (None, everybody)
         rows = float(cells.n.sum())
-        now = _cost_variance(cells, cost, group)
         # The end of the interval of the gap, with this power, if the group were calibrated.
         _, noise = bin_noise(levels_of(tally, like), draws)
         error, size = noise.std(axis=0), float(np.quantile(np.abs(noise).sum(axis=1), power))
         gap = size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]
-        needed = (rows * now / variance, rows * (gap / limit) ** 2)
         rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
-        least = max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0)
-        result[group] = GroupPlan(float(own.n.sum()), *(max(least, math.ceil(n)) for n in needed))
-    return Plan(result, cost, detect, limit, confidence, power, tally)
+        samples.append(Sampled(cells, *cost.amounts(group), cost.by_base_rate))
+        now.append(float(own.n.sum()))
+        variances.append(rows * _cost_variance(cells, cost, group))
+        gaps.append(rows * (gap / limit) ** 2)
+        least.append(max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0))
+    needed = _sizes(tally, question, samples, detect, power, np.array(variances), np.array(least))
+    calibration = np.ceil(np.maximum(least, gaps))
+    plans = map(GroupPlan, now, needed.tolist(), calibration.tolist())
+    groups = dict(zip(tally.groups, plans, strict=True))
+    return Plan(groups, cost, detect, limit, confidence, power, tally)
 
 
 def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
@@ -189,6 +211,146 @@ def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
     people = People.of_cells(cells, 0)
     means = [(amount, mean_of(row, people)) for amount, row in rows]
     return sum((amount * (mean.error * mean.inflation)) ** 2 for amount, mean in means)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """People of one group, from whom new samples are drawn; ``fp`` and ``fn`` are what errors cost.
+
+    Weighted rows of a cell are drawn as fewer equal ones, (sum w)^2 / sum w^2, so that a sum of
+    weights varies as much as it does in truth.
+    """
+
+    cells: Cells
+    fp: float
+    fn: float
+    by_base_rate: bool
+
+    def cost(self, tilt: float = 0.0) -> float:
+        """The cost if rows count exp(tilt x) times, x being what a row costs."""
+        return self._tilted(tilt)[1]
+
+    def moved(self, cost: float) -> Sampled:
+        """The same people, with the cost moved there."""
+        from scipy.optimize import brentq
+
+        cells, most = self.cells, 50.0 / max(self.fp, self.fn)
+        tilt = most if cost > self.cost() else -most
+        if (self.cost(tilt) - cost) * tilt > 0.0:
+            tilt = brentq(lambda tilt: self.cost(tilt) - cost, -most, most)
+        times, reached, paid = self._tilted(tilt)
+        # What is still missing, where scores do not vary enough: they are moved themselves.
+        score, missing = cells.wh / cells.w, cost - reached if abs(cost - reached) > SLACK else 0.0
+        moved = score + np.where(cells.label == 1, -1.0, 1.0) * missing / paid
+        step = np.clip(moved, 0.0, 1.0) - score
+        wh, wh2 = cells.wh + step * cells.w, cells.wh2 + 2.0 * step * cells.wh + step**2 * cells.w
+        return replace(self, cells=_times(replace(cells, wh=wh, wh2=wh2), times))
+
+    def again(self, random: np.random.Generator, times: int) -> Iterator[Sampled]:
+        """Other first samples that might have been; this one where a label would be lost."""
+        for cells in self.draw(random, round(float(self.cells.n.sum())), times):
+            yield replace(self, cells=cells) if np.ptp(cells.label) else self
+
+    def draw(self, random: np.random.Generator, rows: int, times: int) -> Iterator[Cells]:
+        """New samples of so many rows, one at a time."""
+        effective = self.cells.w**2 / self.cells.w2
+        chance = effective / effective.sum()
+        size = round(rows * effective.sum() / self.cells.n.sum())
+        for counts in random.multinomial(size, chance, times):
+            kept = np.flatnonzero(counts)
+            yield _times(self.cells.take(kept), counts[kept] / effective[kept])
+
+    def _tilted(self, tilt: float) -> tuple[Floats, float, float]:
+        """How often each row counts, the cost, and what moving all scores by 1 would add to it."""
+        label, w = self.cells.label, self.cells.w
+        amount, score = np.where(label == 1, self.fn, self.fp), self.cells.wh / w
+        x = amount * np.where(label == 1, 1.0 - score, score)
+        times, cost, paid = np.exp(tilt * x), 0.0, 0.0
+        for part in [label >= 0] if self.by_base_rate else [label == 0, label == 1]:
+            if part.any():
+                times[part] *= w[part].sum() / (times[part] @ w[part])
+                share = times[part] * w[part] / w[part].sum()
+                cost, paid = cost + float(share @ x[part]), paid + float(share @ amount[part])
+        return times, cost, paid
+
+
+def _times(cells: Cells, times: Floats) -> Cells:
+    """The cells with each of their rows so many times."""
+    sums = (times * values for values in cells.sums.values())
+    return Cells(cells.group, cells.label, cells.bin, *sums)
+
+
+def _apart(samples: Sequence[Sampled], detect: float) -> list[float]:
+    """The costs of the groups in the proportions that they have, ``detect`` apart at most."""
+    costs = np.array([sample.cost() for sample in samples])
+    low, high = float(costs.min()), float(costs.max())
+    places = np.linspace(0.5, -0.5, len(costs))
+    if high - low > SLACK:
+        places = (costs - (low + high) / 2.0) / (high - low)
+    most = max(max(one.fp, one.fn) if one.by_base_rate else one.fp + one.fn for one in samples)
+    # Room is left at both ends, so that the costs of no group become extreme.
+    middle = min((low + high) / 2.0, (most + high - detect) / 2.0)
+    middle = max(middle, (low + detect) / 2.0)
+    return list(middle + places * detect)
+
+
+def _sizes(
+    tally: Tally,
+    question: Question,
+    samples: Sequence[Sampled],
+    detect: float,
+    power: float,
+    variances: Floats,
+    least: Floats,
+) -> Floats:
+    """The sizes at which a difference is established with a chance of ``power``.
+
+    A multiple of first sizes is sought by stochastic approximation (Robbins and Monro 1951), which
+    takes the normal quantile of the chance to grow with the root of the rows.
+    """
+    pairs = len(samples) * (len(samples) - 1) / 2.0
+    critical = normal_quantile(1.0 - (1.0 - question.level) / 2.0 / pairs)
+    reach = max(critical + normal_quantile(power), 0.5)
+    needed = 2.0 * variances * (reach / (detect - question.tolerance)) ** 2
+    first, random, times = np.maximum(needed, least), np.random.default_rng(question.seed), 1.0
+    pool = list(
+        zip(
+            *(
+                [one.moved(cost) for one in sample.again(random, POOL)]
+                for sample, cost in zip(samples, _apart(samples, detect), strict=True)
+            ),
+            strict=True,
+        )
+    )
+    sizes = np.ceil(first)
+    for trial in range(TRIALS):
+        done = 0
+        for people in pool:
+            draws = [
+                one.draw(random, int(rows), DRAWS // POOL)
+                for one, rows in zip(people, sizes, strict=True)
+            ]
+            parts = zip(*draws, strict=True)
+            done += sum(_is_established(tally, question, cells) for cells in parts)
+        if done >= power * DRAWS and (sizes == least).all():
+            break
+        seen = critical + normal_quantile((done + 0.5) / (DRAWS + 1.0))
+        gain = 1.0 if trial < ROUGH else 1.0 / (trial - 1.0)
+        times *= (reach / max(seen, reach / 2.0)) ** (2.0 * gain)
+        sizes = np.maximum(least, np.ceil(first * times))
+    return sizes
+
+
+def _is_established(tally: Tally, question: Question, parts: Sequence[Cells]) -> bool:
+    """True if an audit of these groups establishes a difference beyond the tolerance."""
+    placed = [replace(part, group=part.group * 0 + index) for index, part in enumerate(parts)]
+    columns = (np.concatenate([getattr(one, name) for one in placed]) for name in (*KEYS, *SUMS))
+    drawn = Tally(tally.grid, tally.groups, Cells(*columns))
+    groups = large_groups(drawn, question.min_group)
+    if len(groups) < 2:
+        return False
+    found = disparity_intervals(Estimates(drawn, question, groups), ["cost"], groups)
+    return found["cost"][0] > question.tolerance + SLACK
 
 
 TIMES = tuple(2.0**power for power in range(-2, 9))

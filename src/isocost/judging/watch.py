@@ -213,7 +213,7 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
     [9.7, 23.8, 37.8]
     >>> low, high = result.interval(0.05, now=2)
     >>> f"{low:.3f} to {high:.3f}"
-    '0.067 to 0.133'
+    '0.069 to 0.131'
     """
     known = np.all([stream.n > 0 for stream in streams], axis=0)
     estimate, running = np.full((2, len(known)), constant)
