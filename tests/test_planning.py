@@ -7,7 +7,9 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
-from isocost.judging.plan import Sampled
+from isocost.judging.plan import drawn as drawn_from
+from isocost.judging.plan import moved
+from isocost.measures.rates import group_costs
 from tests.populations import drawn_rows
 
 HIGH, LOW = (2, 2), (2, 2.6)
@@ -62,46 +64,49 @@ def test_a_plan_succeeds_where_a_label_is_rare():
     assert 0.72 < np.mean(done) < 0.9
 
 
-def sampled(score, label, cost, weight=None):
-    """Everybody as one group to draw from."""
-    data = {"score": score, "label": label, "group": ["all"] * len(score)}
-    data |= {} if weight is None else {"weight": weight}
-    cells = ic.tally(data, weight=None if weight is None else "weight").cells
-    cost = ic.Cost.parse(cost)
-    return Sampled(cells, *cost.amounts(None), cost.by_base_rate)
+def as_tally(cells):
+    """Cells of one group as a tally."""
+    return ic.Tally(ic.tally({"score": [0.1], "label": [0], "group": ["a"]}).grid, ("a",), cells)
+
+
+def cost_of(cells, cost):
+    return float(group_costs(as_tally(cells).totals, ("a",), cost)[0])
 
 
 @pytest.mark.parametrize("cost", ["fpr", "fnr", "weighted:1,3", "plain:1,2"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_people_are_moved_to_exactly_the_cost(cost, weighted):
-    rng = np.random.default_rng(5)
-    score = rng.beta(2, 3, 500)
-    label = (rng.random(500) < score).astype(int)
-    people = sampled(score, label, cost, rng.gamma(2.0, 0.5, 500) if weighted else None)
+    rng, cost = np.random.default_rng(5), ic.Cost.parse(cost)
+    data = drawn_rows(5, [500], [(2, 3)]) | {"weight": rng.gamma(2.0, 0.5, 500)}
+    cells = ic.tally(data, weight="weight" if weighted else None).cells
     for times in (0.6, 1.0, 1.3):
-        moved = people.moved(times * people.cost())
-        assert moved.cost() == pytest.approx(times * people.cost(), abs=1e-9)
-        # The chance of a label stays as it is where a cost is a rate among its people.
-        if not people.by_base_rate:
-            w = [one.cells.w @ one.cells.label / one.cells.w.sum() for one in (people, moved)]
-            assert w[0] == pytest.approx(w[1])
-    same = people.moved(people.cost())
-    np.testing.assert_allclose(same.cells.w, people.cells.w, rtol=1e-9)
+        goal = times * cost_of(cells, cost)
+        after = moved(cells, "a", cost, goal)
+        assert cost_of(after, cost) == pytest.approx(goal, abs=1e-9)
+        # The share of each label stays where a cost is a rate among its people.
+        if not cost.by_base_rate:
+            shares = [one.w @ one.label / one.w.sum() for one in (cells, after)]
+            assert shares[0] == pytest.approx(shares[1])
+    same = moved(cells, "a", cost, cost_of(cells, cost))
+    np.testing.assert_allclose(same.w, cells.w, rtol=1e-9)
     # Scores that do not vary are moved themselves.
-    constant = sampled([0.5] * 10, [0, 1] * 5, cost)
-    assert constant.moved(1.1 * constant.cost()).cost() == pytest.approx(1.1 * constant.cost())
+    constant = ic.tally({"score": [0.5] * 10, "label": [0, 1] * 5, "group": ["a"] * 10}).cells
+    goal = 1.1 * cost_of(constant, cost)
+    assert cost_of(moved(constant, "a", cost, goal), cost) == pytest.approx(goal)
 
 
 def test_samples_vary_as_much_as_the_people_they_are_drawn_from():
     rng = np.random.default_rng(6)
     score, weight = rng.beta(2, 3, 4000), rng.gamma(2.0, 0.5, 4000)
-    people = sampled(score, np.zeros(4000, int), "fpr", weight)
-    means = [cells.wh.sum() / cells.w.sum() for cells in people.draw(rng, 1000, 1500)]
+    data = {"score": score, "label": np.zeros(4000, int), "group": ["a"] * 4000, "weight": weight}
+    cells = ic.tally(data, weight="weight").cells
+    samples = [drawn_from(cells, rng, 1000) for _ in range(1500)]
+    means = [one.wh.sum() / one.w.sum() for one in samples]
     mean = (weight * score).sum() / weight.sum()
     error = np.sqrt((weight**2 * (score - mean) ** 2).sum()) / weight.sum() * np.sqrt(4.0)
     assert np.mean(means) == pytest.approx(mean, abs=4 * error / np.sqrt(1500))
     assert np.std(means) == pytest.approx(error, rel=0.08)
-    assert all(abs(cells.n.sum() - 1000) < 60 for cells in people.draw(rng, 1000, 20))
+    assert all(abs(one.n.sum() - 1000) < 60 for one in samples)
 
 
 def test_a_difference_beyond_a_tolerance_takes_more_people():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,19 +16,16 @@ from isocost.errors import DataError, Problem, UsageError
 from isocost.groups import Group, group_names, names_of
 from isocost.judging.unseen import ABOUT_RULE, Population, Replicates, Report, Yardstick, safe_level
 from isocost.measures.calibration import bin_noise, levels_of
-from isocost.measures.derived import People
 from isocost.measures.feasibility import MIN_LABEL, large_groups
 from isocost.measures.intervals import (
     SLACK,
     Estimates,
     disparity_intervals,
-    mean_of,
     normal_draws,
     normal_quantile,
     size_interval,
 )
-from isocost.measures.rates import require_two_groups
-from isocost.measures.table import MEASURES, cost_row
+from isocost.measures.rates import group_costs, require_two_groups
 from isocost.question import DEFAULT, LEAST_REMAKES, Question, asks
 from isocost.repairs.base import titles_of
 from isocost.repairs.table import remade
@@ -177,180 +174,141 @@ def plan(
         raise UsageError(Problem("detect", rule, f"{detect:g}", step))
     require_two_groups(tally)
     large = large_groups(tally, question.min_group)
-    everybody = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
     draws = normal_draws(question.replicates or DEFAULT.replicates, question.seed)
-    samples, now, variances, gaps, least = [], [], [], [], []
+    parts, gaps, least = [], [], []
     for index, group in enumerate(tally.groups):
-        own = tally.cells.take(tally.cells.of_group(index))
-        like, cells = (index, own) if group in large else (None, everybody)
+        like = index if group in large else None
+        cells = Cells.merge([tally.cells.recoded([0] * len(tally.groups))])
+        if like is not None:
+            cells = tally.cells.take(tally.cells.of_group(index))
+        parts.append(cells)
         rows = float(cells.n.sum())
         # The end of the interval of the gap, with this power, if the group were calibrated.
         _, noise = bin_noise(levels_of(tally, like), draws)
         error, size = noise.std(axis=0), float(np.quantile(np.abs(noise).sum(axis=1), power))
         gap = size_interval(error * (size / error.sum()), noise, (1.0 - confidence) / 2.0)[1]
-        rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
-        samples.append(Sampled(cells, *cost.amounts(group), cost.by_base_rate))
-        now.append(float(own.n.sum()))
-        variances.append(rows * _cost_variance(cells, cost, group))
         gaps.append(rows * (gap / limit) ** 2)
+        rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
         least.append(max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0))
-    needed = _sizes(tally, question, samples, detect, power, np.array(variances), np.array(least))
-    calibration = np.ceil(np.maximum(least, gaps))
-    plans = map(GroupPlan, now, needed.tolist(), calibration.tolist())
+    needed = _sizes(_joined(tally, parts), parts, question, detect, power, np.array(least))
+    calibration = np.ceil(np.maximum(least, gaps)).tolist()
+    now = tally.totals.n.sum(axis=1).tolist()
+    plans = map(GroupPlan, now, needed.tolist(), calibration)
     groups = dict(zip(tally.groups, plans, strict=True))
     return Plan(groups, cost, detect, limit, confidence, power, tally)
 
 
-def _cost_variance(cells: Cells, cost: Cost, group: Group) -> float:
-    """The squared standard error of the group's cost."""
-    amounts = cost.amounts(group)
-    parts = list(zip(amounts, ("generalized_fpr", "generalized_fnr"), strict=True))
-    rows = [(amount, MEASURES[name]) for amount, name in parts if amount]
-    if cost.by_base_rate:
-        rows = [(1.0, cost_row(*amounts))]
-    people = People.of_cells(cells, 0)
-    means = [(amount, mean_of(row, people)) for amount, row in rows]
-    return sum((amount * (mean.error * mean.inflation)) ** 2 for amount, mean in means)
+def _sizes(
+    tally: Tally,
+    parts: Sequence[Cells],
+    question: Question,
+    detect: float,
+    power: float,
+    least: Floats,
+) -> Floats:
+    """The sizes at which an audit establishes a difference with a chance of ``power``.
 
-
-@dataclass(frozen=True)
-class Sampled:
-    """People of one group, from whom new samples are drawn; ``fp`` and ``fn`` are what errors cost.
-
-    Weighted rows of a cell are drawn as fewer equal ones, (sum w)^2 / sum w^2, so that a sum of
-    weights varies as much as it does in truth.
+    They are multiples of first sizes, found by stochastic approximation (Robbins and Monro 1951)
+    that takes the normal quantile of the chance to grow with the root of the rows.
     """
-
-    cells: Cells
-    fp: float
-    fn: float
-    by_base_rate: bool
-
-    def cost(self, tilt: float = 0.0) -> float:
-        """The cost if rows count exp(tilt x) times, x being what a row costs."""
-        return self._tilted(tilt)[1]
-
-    def moved(self, cost: float) -> Sampled:
-        """The same people, with the cost moved there."""
-        from scipy.optimize import brentq
-
-        cells, most = self.cells, 50.0 / max(self.fp, self.fn)
-        tilt = most if cost > self.cost() else -most
-        if (self.cost(tilt) - cost) * tilt > 0.0:
-            tilt = brentq(lambda tilt: self.cost(tilt) - cost, -most, most)
-        times, reached, paid = self._tilted(tilt)
-        # What is still missing, where scores do not vary enough: they are moved themselves.
-        score, missing = cells.wh / cells.w, cost - reached if abs(cost - reached) > SLACK else 0.0
-        moved = score + np.where(cells.label == 1, -1.0, 1.0) * missing / paid
-        step = np.clip(moved, 0.0, 1.0) - score
-        wh, wh2 = cells.wh + step * cells.w, cells.wh2 + 2.0 * step * cells.wh + step**2 * cells.w
-        return replace(self, cells=_times(replace(cells, wh=wh, wh2=wh2), times))
-
-    def again(self, random: np.random.Generator, times: int) -> Iterator[Sampled]:
-        """Other first samples that might have been; this one where a label would be lost."""
-        for cells in self.draw(random, round(float(self.cells.n.sum())), times):
-            yield replace(self, cells=cells) if np.ptp(cells.label) else self
-
-    def draw(self, random: np.random.Generator, rows: int, times: int) -> Iterator[Cells]:
-        """New samples of so many rows, one at a time."""
-        effective = self.cells.w**2 / self.cells.w2
-        chance = effective / effective.sum()
-        size = round(rows * effective.sum() / self.cells.n.sum())
-        for counts in random.multinomial(size, chance, times):
-            kept = np.flatnonzero(counts)
-            yield _times(self.cells.take(kept), counts[kept] / effective[kept])
-
-    def _tilted(self, tilt: float) -> tuple[Floats, float, float]:
-        """How often each row counts, the cost, and what moving all scores by 1 would add to it."""
-        label, w = self.cells.label, self.cells.w
-        amount, score = np.where(label == 1, self.fn, self.fp), self.cells.wh / w
-        x = amount * np.where(label == 1, 1.0 - score, score)
-        times, cost, paid = np.exp(tilt * x), 0.0, 0.0
-        for part in [label >= 0] if self.by_base_rate else [label == 0, label == 1]:
-            if part.any():
-                times[part] *= w[part].sum() / (times[part] @ w[part])
-                share = times[part] * w[part] / w[part].sum()
-                cost, paid = cost + float(share @ x[part]), paid + float(share @ amount[part])
-        return times, cost, paid
-
-
-def _times(cells: Cells, times: Floats) -> Cells:
-    """The cells with each of their rows so many times."""
-    sums = (times * values for values in cells.sums.values())
-    return Cells(cells.group, cells.label, cells.bin, *sums)
-
-
-def _apart(samples: Sequence[Sampled], detect: float) -> list[float]:
-    """The costs of the groups in the proportions that they have, ``detect`` apart at most."""
-    costs = np.array([sample.cost() for sample in samples])
-    low, high = float(costs.min()), float(costs.max())
+    groups, random = range(len(parts)), np.random.default_rng(question.seed)
+    estimates, level = Estimates(tally, question), question.level
+    rows: Floats = tally.totals.n.sum(axis=1)
+    costs = estimates.costs["cost"][:-1]
+    low, high = costs.min(), costs.max()
     places = np.linspace(0.5, -0.5, len(costs))
     if high - low > SLACK:
         places = (costs - (low + high) / 2.0) / (high - low)
-    most = max(max(one.fp, one.fn) if one.by_base_rate else one.fp + one.fn for one in samples)
-    # Room is left at both ends, so that the costs of no group become extreme.
-    middle = min((low + high) / 2.0, (most + high - detect) / 2.0)
-    middle = max(middle, (low + detect) / 2.0)
-    return list(middle + places * detect)
-
-
-def _sizes(
-    tally: Tally,
-    question: Question,
-    samples: Sequence[Sampled],
-    detect: float,
-    power: float,
-    variances: Floats,
-    least: Floats,
-) -> Floats:
-    """The sizes at which a difference is established with a chance of ``power``.
-
-    A multiple of first sizes is sought by stochastic approximation (Robbins and Monro 1951), which
-    takes the normal quantile of the chance to grow with the root of the rows.
-    """
-    pairs = len(samples) * (len(samples) - 1) / 2.0
-    critical = normal_quantile(1.0 - (1.0 - question.level) / 2.0 / pairs)
+    worst = replace(tally.cells, wh=np.where(tally.cells.label == 0, tally.cells.w, 0.0))
+    most = group_costs(worst.totals(len(parts)), tally.groups, question.cost)
+    # Room is left at both ends, so that no cost becomes extreme.
+    middle = min((low + high) / 2.0, (most.min() + high - detect) / 2.0)
+    goals = np.clip(max(middle, (low + detect) / 2.0) + places * detect, 0.0, most)
+    pool = []
+    for _ in range(POOL):
+        # Another first sample that might have been; this one where a label would be lost.
+        again = [drawn(part, random, n) for part, n in zip(parts, rows, strict=True)]
+        kept = [one if np.ptp(one.label) else part for one, part in zip(again, parts, strict=True)]
+        pool.append([moved(kept[g], tally.groups[g], question.cost, goals[g]) for g in groups])
+    widths = [high - low for low, high in map(estimates.cost_interval, groups)]
+    pairs = len(parts) * (len(parts) - 1) / 2.0
+    z, critical = (normal_quantile(1.0 - (1.0 - level) / 2.0 / n) for n in (1.0, pairs))
     reach = max(critical + normal_quantile(power), 0.5)
-    needed = 2.0 * variances * (reach / (detect - question.tolerance)) ** 2
-    first, random, times = np.maximum(needed, least), np.random.default_rng(question.seed), 1.0
-    pool = list(
-        zip(
-            *(
-                [one.moved(cost) for one in sample.again(random, POOL)]
-                for sample, cost in zip(samples, _apart(samples, detect), strict=True)
-            ),
-            strict=True,
-        )
-    )
-    sizes = np.ceil(first)
+    errors = np.array(widths) / (2.0 * z) * math.sqrt(2.0) * reach / (detect - question.tolerance)
+    first = np.maximum(rows * errors**2, least)
+    times, sizes = 1.0, np.asarray(np.ceil(first))
     for trial in range(TRIALS):
         done = 0
-        for people in pool:
-            draws = [
-                one.draw(random, int(rows), DRAWS // POOL)
-                for one, rows in zip(people, sizes, strict=True)
-            ]
-            parts = zip(*draws, strict=True)
-            done += sum(_is_established(tally, question, cells) for cells in parts)
+        for people in pool * (DRAWS // POOL):
+            sample = _joined(tally, [drawn(people[g], random, sizes[g]) for g in groups])
+            compared = large_groups(sample, question.min_group)
+            if len(compared) > 1:
+                asked = Estimates(sample, question, compared)
+                ends = disparity_intervals(asked, ["cost"], compared)["cost"]
+                done += ends[0] > question.tolerance + SLACK
         if done >= power * DRAWS and (sizes == least).all():
             break
         seen = critical + normal_quantile((done + 0.5) / (DRAWS + 1.0))
         gain = 1.0 if trial < ROUGH else 1.0 / (trial - 1.0)
         times *= (reach / max(seen, reach / 2.0)) ** (2.0 * gain)
-        sizes = np.maximum(least, np.ceil(first * times))
+        sizes = np.asarray(np.maximum(least, np.ceil(first * times)))
     return sizes
 
 
-def _is_established(tally: Tally, question: Question, parts: Sequence[Cells]) -> bool:
-    """True if an audit of these groups establishes a difference beyond the tolerance."""
-    placed = [replace(part, group=part.group * 0 + index) for index, part in enumerate(parts)]
-    columns = (np.concatenate([getattr(one, name) for one in placed]) for name in (*KEYS, *SUMS))
-    drawn = Tally(tally.grid, tally.groups, Cells(*columns))
-    groups = large_groups(drawn, question.min_group)
-    if len(groups) < 2:
-        return False
-    found = disparity_intervals(Estimates(drawn, question, groups), ["cost"], groups)
-    return found["cost"][0] > question.tolerance + SLACK
+def _joined(tally: Tally, parts: Sequence[Cells]) -> Tally:
+    """A tally like this one with other cells of each group."""
+    index = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    names = [name for name in (*KEYS, *SUMS) if name != "group"]
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return Tally(tally.grid, tally.groups, Cells(index, *columns))
+
+
+def _times(cells: Cells, times: Floats) -> Cells:
+    """The cells with each of their rows so many times, all in one group."""
+    sums = (times * values for values in cells.sums.values())
+    return Cells(np.zeros_like(cells.group), cells.label, cells.bin, *sums)
+
+
+def drawn(cells: Cells, random: np.random.Generator, rows: float) -> Cells:
+    """A new sample of so many rows.
+
+    Weighted rows of a cell are drawn as fewer equal ones, (sum w)^2 / sum w^2, so that a sum of
+    weights varies as much as it does in truth.
+    """
+    effective = cells.w**2 / cells.w2
+    total = effective.sum()
+    counts = random.multinomial(round(rows * total / cells.n.sum()), effective / total)
+    kept = np.flatnonzero(counts)
+    return _times(cells.take(kept), counts[kept] / effective[kept])
+
+
+def moved(cells: Cells, group: Group, cost: Cost, goal: float) -> Cells:
+    """The cells with the cost moved to a goal: a row that costs x counts exp(t x) times.
+
+    Of a rate the share of each label stays.  Where scores vary too little they are moved as well.
+    """
+    from scipy.optimize import brentq
+
+    harm, score = np.where(cells.label == 1, -1.0, 1.0), cells.wh / cells.w
+    amounts = np.array(cost.amounts(group))[cells.label]
+    paid = amounts * (cells.label + harm * score)
+    part = np.zeros_like(cells.label) if cost.by_base_rate else cells.label
+
+    def changed(t: float, shift: float) -> Cells:
+        step = np.clip(score + shift * harm, 0.0, 1.0) - score
+        wh2 = cells.wh2 + 2.0 * step * cells.wh + step**2 * cells.w
+        times = np.exp(t * paid)
+        share = np.bincount(part, cells.w) / np.bincount(part, times * cells.w)
+        return _times(replace(cells, wh=cells.wh + step * cells.w, wh2=wh2), times * share[part])
+
+    def above(t: float, shift: float = 0.0) -> float:
+        totals = changed(t, shift).totals(1)
+        return float(group_costs(totals, (group,), cost)[0]) - goal
+
+    most = 50.0 / amounts.max()
+    if above(-most) < 0.0 < above(most):
+        return changed(brentq(above, -most, most), 0.0)
+    return changed(0.0, brentq(lambda shift: above(0.0, shift), -1.0, 1.0))
 
 
 TIMES = tuple(2.0**power for power in range(-2, 9))
