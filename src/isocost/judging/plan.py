@@ -230,7 +230,7 @@ def _sizes(
         again = [drawn(part, random, n) for part, n in zip(parts, rows, strict=True)]
         kept = [one if np.ptp(one.label) else part for one, part in zip(again, parts, strict=True)]
         pool.append([moved(kept[g], tally.groups[g], question.cost, goals[g]) for g in groups])
-    widths = [high - low for low, high in map(estimates.cost_interval, groups)]
+    widths = [high - low for (low, high), _ in map(estimates.cost_interval, groups)]
     pairs = len(parts) * (len(parts) - 1) / 2.0
     z, critical = (normal_quantile(1.0 - (1.0 - level) / 2.0 / n) for n in (1.0, pairs))
     reach = max(critical + normal_quantile(power), 0.5)
