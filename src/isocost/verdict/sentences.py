@@ -39,9 +39,12 @@ SENTENCES = {
         "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
         "{positive}."
     ),
-    "headline_equal": "{alike}.",
-    "headline_within": "{alike}, to within {tolerance}.",
+    "headline_equal": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
+    "headline_unsettled": (
+        "{gap}. Whether costs differ by more than {tolerance} is not established."
+    ),
+    "headline_same": "{alike}, as measured.",
     "headline_infeasible": ("{gap}. No repair can close this gap and keep the scores calibrated."),
     "headline_unhelpful": (
         "{gap}. For new people a repair is expected to do no better than nothing."
@@ -114,9 +117,17 @@ SENTENCES = {
     ),
     "difference_measured": "The difference is {difference}.",
     "highest": "Which group’s errors cost most is not established: it could be {candidates}.",
-    "more_data": "About {times} times as many people would show the difference, if it is real.",
+    "more_data": (
+        "About {times} times as many people would settle it, if costs differ as much as measured."
+    ),
     "more_data_some": "More data may settle it.",
-    "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
+    "more_data_none": (
+        "If costs differ as much as measured, no practical number of people settles it."
+    ),
+    "more_data_same": (
+        "No number of people can show that costs are exactly equal; that they are equal to within a "
+        "tolerance can be shown."
+    ),
     "more_data_how": "{plan} tells how many people of each group would settle it.",
     "limit": (
         "While scores mean what they say, the cost of {blocked}, now {blocked_cost}, can never "
@@ -248,7 +259,7 @@ SENTENCES = {
         "Not tried, because they take long for more than {most} groups: {methods}. Each is made if "
         "it is asked for by name."
     ),
-    "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_equal": "Do nothing: as measured, there is no difference to repair.",
     "choice_handed_over": (
         "These numbers are of the people it decides about: {share} are handed to a person."
     ),
