@@ -241,7 +241,7 @@ test("what is not established is not claimed", () => {
   assert.ok(many.keys.every((/** @type {any} */ key) => !key.alert));
   assert.deepEqual([two.keys[3].value, two.keys[3].label], ["none", "of the repairs is advised"]);
   assert.equal(two.why, "Where the groups are");
-  assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
+  assert.equal(two.noneAdvised, "None of them is advised here: no difference beyond the tolerance is established.");
   assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
   assert.equal(sentencesOf(found(outOfReach())).keys[3].alert, true);
 });

@@ -531,8 +531,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
             beyond = f" by more than {question.tolerance:g}" if question.tolerance else ""
             text = (
                 f"It is not established at {intervals.confidence:.0%} that costs differ{beyond}: "
-                f"the largest difference is {result.disparity.difference:.4f}, with an interval from "
-                f"{low:.4f} to {high:.4f}."
+                f"the largest difference is {result.disparity.difference:.4f}, with an interval "
+                f"from {low:.4f} to {high:.4f}."
             )
         warnings.warn(text, UncertainWarning, stacklevel=3)
     return result

@@ -125,8 +125,8 @@ SENTENCES = {
         "If costs differ as much as measured, no practical number of people settles it."
     ),
     "more_data_same": (
-        "No number of people can show that costs are exactly equal; that they are equal to within a "
-        "tolerance can be shown."
+        "No number of people can show that costs are exactly equal, only that they are equal to "
+        "within a tolerance."
     ),
     "more_data_how": "{plan} tells how many people of each group would settle it.",
     "limit": (
@@ -194,7 +194,8 @@ SENTENCES = {
         "are repaired"
     ),
     "doubt_unestablished": (
-        "It is not established that groups differ in {what}: this rule may only follow chance"
+        "It is not established that groups differ in {what} by more than the tolerance: this rule "
+        "may only follow chance"
     ),
     "doubt_few_next": (
         "gather more data ({planning} tells how much), or merge small groups ({merge})"
@@ -240,8 +241,8 @@ SENTENCES = {
         "repair is judged by such scores."
     ),
     "choice_unestablished": (
-        "Do nothing: it is not established that groups differ, and a repair may only follow "
-        "chance. Gather more data ({planning} tells how much)."
+        "Do nothing: it is not established that groups differ by more than the tolerance, and a "
+        "repair may only follow chance. Gather more data ({planning} tells how much)."
     ),
     "choice_unhelpful": (
         "Do nothing: among new people, groups are expected to differ no less with {methods} than "

@@ -145,7 +145,7 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
     cost, question = audit.cost, audit.question
-    # What was seen is what one would like to tell from the tolerance; of few people it says nothing.
+    # What was seen is what one would like to tell from the tolerance; few people tell nothing.
     difference = abs(audit.disparity.difference - question.tolerance)
     known = audit.verdict.enough and 0 < difference < 1
     rates = question.changed(

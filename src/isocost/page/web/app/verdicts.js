@@ -169,7 +169,8 @@ function headlineOf(results, fields) {
   const off = miscalibrated(results);
   let form = reason === "unreachable" ? "uncertain" : reason;
   if (f.tolerance && form === "repair") form = "closer";
-  if (form === "unestablished") form = f.tolerance ? "unsettled" : verdict.differs ? form : "same";
+  if (form === "unestablished" && f.tolerance) form = "unsettled";
+  if (form === "unestablished" && !verdict.differs) form = "same";
   if (reason === "uncalibrated" && off.length === 1) form = "uncalibrated_one";
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
@@ -180,7 +181,7 @@ function headlineOf(results, fields) {
     ...all, repair: { name: chosen.label }, after: figures.difference(chosen.disparity),
     odds: `${figures.points(chosen.odds)} points`, share: percent1(chosen.changes.changed),
   });
-  const isCheckable = own.confidence !== null && !form !== "same" && !["few", "uncalibrated"].includes(reason);
+  const isCheckable = own.confidence !== null && form !== "same" && !["few", "uncalibrated"].includes(reason);
   return verdict.findings.intervals || !isCheckable ? headline : fill(words.as_measured, { headline });
 }
 
