@@ -1,6 +1,7 @@
 """Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
 
 import json
+import math
 import re
 import warnings
 
@@ -160,13 +161,14 @@ def test_the_reason_is_that_of_an_audit():
         findings = Findings(
             groups=audit.verdict.findings.groups,
             gap_low=max(map(audit.gap_floor, audit.compared)) if calibrated else 0.0,
+            bias_low=audit.bias[0] if calibrated else math.nan,
             difference=max(audit.disparities[name].difference for name in equal),
             difference_low=max(lows),
             difference_high=max(highs),
             tolerance=max(limits.values()),
         )
         expected = judge(findings).reason
-        reason = verdict_on(tally, promise, audit.question).reason
+        reason = verdict_on(tally, audit.compared, promise, audit.question).reason
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
         seen.add(reason)
     assert seen >= COUNTED | {"repair"}
@@ -180,8 +182,8 @@ def test_each_rate_is_computed_once(monkeypatch):
         return of(self, sums)
 
     monkeypatch.setattr(ic.Measure, "of", counted)
-    assert verdict_on(compas(), promise, ic.Question()).reason == "repair"
-    assert computed == ["fpr", "fnr"]
+    assert verdict_on(compas(), compas().groups, promise, ic.Question()).reason == "repair"
+    assert computed == ["fpr", "fnr", "bias"]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -803,10 +803,13 @@ def intervals(tally: Tally, question: Question) -> Intervals:
     return intervals_of(Estimates(tally, question, groups), reach)
 
 
-def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
-    """The intervals of an audit of the groups whose feasibility is ``reach``."""
+def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> Intervals:
+    """The intervals of an audit of the groups whose feasibility is ``reach``.
+
+    ``outside`` is how many groups that are not in the tally are examined with these.
+    """
     tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
-    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    level, examined = question.level, len(examined_groups(tally, question.min_group)) + outside
     draws = normal_draws(question.replicates, question.seed) if question.replicates else None
     everyone = (*range(len(tally.groups)), None)
     spans = [estimates.spans(group, draws, examined) for group in everyone]
@@ -866,7 +869,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
 def disparity_intervals(
     estimates: Estimates, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
-    """The intervals of some disparities of an audit, plain measures or "cost", and no others.
+    """The intervals of some disparities of an audit: of plain measures, "bias" or "cost".
 
     Examples
     --------
@@ -878,13 +881,12 @@ def disparity_intervals(
     """
     disparities = {}
     for name in names:
-        ends = []
+        row, ends = BIAS if name == BIAS.name else MEASURES.get(name), []
         for index in map(estimates.tally.index_of, groups):
-            if name == "cost":
-                span = estimates.cost_interval(index)
+            if row is None:
+                value, span = estimates.value(name, index), estimates.cost_interval(index)
             else:
-                span = estimates.interval(MEASURES[name], index)
-            ends.append((estimates.value(name, index), *span))
-        level = estimates.question.level
-        disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
+                value, span = float(estimates.column(row)[index]), estimates.interval(row, index)
+            ends.append((value, *span))
+        disparities[name] = range_interval(np.array(ends), estimates.question.level, row)
     return disparities
