@@ -879,10 +879,13 @@ def intervals(tally: Tally, question: Question) -> Intervals:
     return intervals_of(Estimates(tally, question, groups), reach)
 
 
-def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
-    """The intervals of an audit of the groups whose feasibility is ``reach``."""
+def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> Intervals:
+    """The intervals of an audit of the groups whose feasibility is ``reach``.
+
+    ``outside`` is how many groups that are not in the tally are examined with these.
+    """
     tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
-    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    level, examined = question.level, len(examined_groups(tally, question.min_group)) + outside
     draws = normal_draws(question.replicates, question.seed) if question.replicates else None
     everyone = (*range(len(tally.groups)), None)
     spans = [estimates.spans(group, draws, examined) for group in everyone]
@@ -943,7 +946,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
 def disparity_intervals(
     estimates: Estimates, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
-    """The intervals of some disparities of an audit, plain measures or "cost", and no others.
+    """The intervals of some disparities of an audit: of plain measures, "bias" or "cost".
 
     Examples
     --------
@@ -955,14 +958,16 @@ def disparity_intervals(
     """
     disparities = {}
     for name in names:
-        ends = []
+        row, ends = BIAS if name == BIAS.name else MEASURES.get(name), []
         for index in map(estimates.tally.index_of, groups):
-            if name == "cost":
-                span, freedom = estimates.cost_interval(index)
+            if row is None:
+                value, (span, freedom) = (
+                    estimates.value(name, index),
+                    estimates.cost_interval(index),
+                )
             else:
-                span = estimates.interval(MEASURES[name], index)
-                freedom = estimates.number(MEASURES[name], index).freedom
-            ends.append((estimates.value(name, index), *span, freedom))
-        level = estimates.question.level
-        disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
+                value, span = float(estimates.column(row)[index]), estimates.interval(row, index)
+                freedom = estimates.number(row, index).freedom
+            ends.append((value, *span, freedom))
+        disparities[name] = range_interval(np.array(ends), estimates.question.level, row)
     return disparities

@@ -17,9 +17,10 @@ from isocost.checks import short
 from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
 from isocost.measures.feasibility import MIN_LABEL
+from isocost.measures.intervals import stretch
 from isocost.readings import Command, Reading
 from isocost.tables import round_up
-from isocost.verdict.judgement import CALIBRATED
+from isocost.verdict.judgement import CALIBRATED, SLACK, Findings, Verdict
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
@@ -49,20 +50,25 @@ MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
 
 
+MOST_TIMES = 1000
+"""Nobody gathers more than this many times as many people."""
+
 DETAILS = {
     "few": ("few_groups",),
-    "uncalibrated": (),
-    "equal": ("calibrated", "range"),
-    "unestablished": ("calibrated", "difference"),
-    "infeasible": ("calibrated", "difference", "highest", "limit"),
-    "unreachable": ("calibrated", "difference", "highest", "excess"),
-    "uncertain": ("calibrated", "difference", "highest", "excess"),
-    "unhelpful": ("calibrated", "difference", "highest", "unhelpful"),
-    "repair": ("calibrated", "difference", "highest", "helps"),
+    "uncalibrated": ("off", "same"),
+    "one_label": ("off",),
+    "equal": ("calibrated", "same", "range"),
+    "unestablished": ("calibrated", "same", "difference"),
+    "infeasible": ("calibrated", "same", "difference", "highest", "limit"),
+    "unreachable": ("calibrated", "same", "difference", "highest", "excess"),
+    "uncertain": ("calibrated", "same", "difference", "highest", "excess"),
+    "unhelpful": ("calibrated", "same", "difference", "highest", "unhelpful"),
+    "repair": ("calibrated", "same", "difference", "highest", "helps"),
 }
 """The sentences of the details for each reason of a verdict; the page reads the same table.  One
 on calibration, on the difference or on new people takes the form that fits the answer.  Groups
-whose scores are off have a sentence each."""
+whose scores are off have a sentence each; whether a score means the same in each group is said only
+if there are none, and it is known."""
 
 LEFT_OUT = ("read_dropped", "read_unknown")
 """Notes on rows that no number rests on; they stand in the first lines."""
@@ -114,16 +120,21 @@ def statement(
 36\u00a0% if Caucasian. No repair can close this gap and keep the scores calibrated.
     """
     if names is None:
-        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+        names = {group: Name(name) for group, name in shown_names(named_groups(audit)).items()}
     calls = commands(audit, data)
     fields = _fields(audit, names, vocabulary)
     return Statement(
-        headline(audit.advised.reason, audit.cost.kind, fields),
+        headline(audit.advised, audit.cost.kind, fields),
         fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
-        list(_left_out(audit)),
+        list(_left_out(audit, names, fields)),
         list(_notes(audit, names, {**fields, **calls})),
     )
+
+
+def named_groups(audit: Audit) -> tuple[Group, ...]:
+    """The groups of an audit, and those that it does not hold but speaks of."""
+    return (*audit.groups, *audit.others.examined, *audit.others.small)
 
 
 def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
@@ -140,8 +151,9 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
-    difference, cost, question = audit.disparity.difference, audit.cost, audit.question
-    # What was seen is what one would like to know about; of few people it says nothing.
+    cost, question = audit.cost, audit.question
+    # What was seen is what one would like to tell from the tolerance; few people tell nothing.
+    difference = abs(audit.disparity.difference - question.tolerance)
     known = audit.verdict.enough and 0 < difference < 1
     rates = question.changed(
         "threshold", "confidence", "replicates", "remakes", "seed", "min_group"
@@ -186,13 +198,17 @@ Fields = dict[str, Any]
 """What sentences are filled with: texts, names and sentences."""
 
 
-def headline(reason: str, kind: str, fields: Fields) -> Sentence:
+def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
     """The sentence that gives the reason of a verdict about a kind of cost."""
-    form = {"unreachable": "uncertain"}.get(reason, reason)
-    if fields["is_near"]:
-        form = {"equal": "within", "repair": "closer"}.get(form, form)
-    if form == "uncalibrated" and "base_rate" in fields:
-        form = "uncalibrated_one"
+    form = {"unreachable": "uncertain", "one_label": "uncalibrated"}.get(
+        verdict.reason, verdict.reason
+    )
+    if verdict.findings.tolerance > 0:
+        form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
+    elif form == "unestablished" and not verdict.differs:
+        form = "same"
+    if form == "uncalibrated":
+        form += "_one" if "base_rate" in fields else "" if fields["off"] else "_between"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
     if int(fields["count"]) > 2:
         gap = fill(SENTENCES["of_many"], gap=gap, count=fields["count"])
@@ -230,7 +246,6 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
                    (names[d.lowest], costs[d.lowest])),
         "count": str(len(audit.compared)),
         "tolerance": figures.tolerance(tolerance),
-        "is_near": tolerance > 0,
         "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
@@ -239,7 +254,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
         "highest_cost": figures.cost(costs[d.highest]),
-        "more_data": more_data(audit),
+        "more_data": more_data(findings, stretch(audit.question.level, len(audit.compared))),
         "costly": few_names(costly),
         "smallest": figures.enough(reach.smallest_tolerance),
         "required": figures.cost(required),
@@ -253,7 +268,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "limit": f"{100 * CALIBRATED:g} points",
         "level": f"{100 * audit.question.level:.4g}\u00a0%",
         "min_group": f"{audit.question.min_group:,}",
-        "min_label": str(MIN_LABEL),
+        "min_label": str(max(1, min(MIN_LABEL, audit.question.min_group))),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
         "span_low": figures.bare(audit.cost_interval[0]),
         "span_high": figures.difference(audit.cost_interval[1]),
@@ -264,7 +279,18 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
     if len(audit.miscalibrated) == 1:
         fields |= _means(audit, audit.miscalibrated[0], figures)
-    return fields
+    return fields | between_fields(audit, names)
+
+
+def between_fields(audit: Audit, names: Mapping[Group, Name]) -> dict[str, str | Name]:
+    """The groups whose mean scores are furthest too low and too high, and their numbers."""
+    order = sorted(audit.examined.items(), key=lambda one: one[1].base_rate - one[1].mean_score)
+    fields: dict[str, str | Name] = {}
+    for end, (group, one) in (("over", order[0]), ("under", order[-1])):
+        fields |= {end: names[group]}
+        fields |= {f"{end}_score": percent(one.mean_score), f"{end}_rate": percent(one.base_rate)}
+    ends = (f"{100 * end:.1f}" for end in audit.bias)
+    return fields | dict(zip(("bias_low", "bias_high"), ends, strict=True))
 
 
 def figures_of(audit: Audit) -> Figures:
@@ -273,7 +299,7 @@ def figures_of(audit: Audit) -> Figures:
 
 
 def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
-    numbers = audit.groups[group]
+    numbers = vars(audit.examined[group])
     return {name: figures.percent(numbers[name]) for name in ("mean_score", "base_rate")}
 
 
@@ -295,20 +321,23 @@ def few_names(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
-    if verdict.reason == "uncalibrated":
-        for group in off[:FEW]:
-            own = {
-                "group": names[group],
-                "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
-                "floor": f"{figures.points(audit.gap_floor(group))} points",
-                **_means(audit, group, figures),
-            }
-            yield fill(SENTENCES["off_group"], **{**fields, **own})
-        if len(off) > FEW:
-            yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
     for name in DETAILS[verdict.reason]:
-        if name == "calibrated":
+        if name == "off":
+            for group in off[:FEW]:
+                own = {
+                    "group": names[group],
+                    "gap": f"{figures.points(audit.examined[group].gap)} points",
+                    "floor": f"{figures.points(audit.examined[group].gap_low)} points",
+                    **_means(audit, group, figures),
+                }
+                yield fill(SENTENCES["off_group"], **{**fields, **own})
+            if len(off) > FEW:
+                yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+        elif name == "calibrated":
             yield _calibrated(audit, names, fields)
+        elif name == "same":
+            if verdict.same != "unknown" and not off:
+                yield fill(SENTENCES[f"same_{verdict.same}"], **fields)
         elif name == "difference":
             many = "_many" if len(audit.compared) > 2 else ""
             form = many if audit.intervals else "_measured"
@@ -320,22 +349,43 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
             yield fill(SENTENCES[name], **fields)
 
 
-def _left_out(audit: Audit) -> Iterator[Sentence]:
+def _left_out(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    """Who was left out of which question: groups with their numbers of people, then rows."""
+    no_cost = {g: one.n for g, one in audit.examined.items() if g not in audit.compared}
+    for key, some in (("no_cost", no_cost), ("too_small", audit.too_small)):
+        most = sorted(some, key=lambda group: -some[group])
+        listed: list[str | Name | Sentence] = [
+            names[g]
+            if math.isnan(some[g])
+            else fill(SENTENCES["with_people"], group=names[g], count=people_text(some[g]))
+            for g in most[:FEW]
+        ]
+        if len(some) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
+        if some:
+            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key in LEFT_OUT:
             yield note.sentence
 
 
-def more_data(audit: Audit) -> str:
-    """The sentence on how much more data would settle whether costs differ."""
-    difference, (low, _) = audit.disparity.difference, audit.cost_interval
-    if not (difference > 0 and low < difference):
+def more_data(findings: Findings, stretch: float) -> str:
+    """The sentence on how many people would settle whether costs differ beyond the tolerance.
+
+    ``stretch`` is how much wider the lower side of the interval is than the upper one.
+    """
+    away = findings.difference - findings.tolerance
+    if findings.tolerance <= 0.0 and away <= SLACK:
+        return SENTENCES["more_data_same"]
+    # The lower end of an interval may be cut off at 0.
+    room = (findings.difference_high - findings.difference) * (stretch if away > 0 else 1.0)
+    if math.isnan(room):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
-    times = max(2, math.ceil(((difference - low) / difference) ** 2))
-    if times > 1000:
+    times = (room / max(abs(away), SLACK)) ** 2
+    if times > MOST_TIMES:
         return SENTENCES["more_data_none"]
-    return SENTENCES["more_data"].format(times=times)
+    return SENTENCES["more_data"].format(times=max(2, math.ceil(times)))
 
 
 def blocked_group(reach: Feasibility) -> Group:
@@ -365,13 +415,15 @@ def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
     return joined(shares)
 
 
+def people_text(n: float) -> str:
+    """A number of people with its unit."""
+    return f"{n:,.0f} {'person' if n == 1 else 'people'}"
+
+
 def left_out_notes(left_out: Mapping[Group, float]) -> list[str]:
     """The sentence that names groups without numbers and how many people they have, if any."""
     names = shown_names(left_out)
-    each = [
-        f"{names[group]} ({n:,.0f} {'person' if n == 1 else 'people'})"
-        for group, n in left_out.items()
-    ]
+    each = [f"{names[group]} ({people_text(n)})" for group, n in left_out.items()]
     return [SENTENCES["left_out"].format(groups=listing(each, FEW))] if each else []
 
 
@@ -416,7 +468,10 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key not in LEFT_OUT:
             yield note
-    if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
+    # At the very tolerance no number of people settles whether costs differ by more.
+    settles = abs(audit.disparity.difference - reach.tolerance) > SLACK
+    is_open = settles or verdict.reason != "unestablished"
+    if verdict.reason in HOW and is_open and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
     if verdict.reason in ("infeasible", "unreachable"):
         possible = audit.offers["withhold"].possible_with
@@ -443,15 +498,6 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = few_names([names[group] for group in untold])
         yield Note("note_uninformative", {"groups": groups})
-    others = [group for group in audit.groups if group not in audit.compared]
-    alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
-    kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
-    for key, some in kinds.items():
-        listed: list[str | Name | Sentence] = [names[group] for group in some[:FEW]]
-        if len(some) > FEW:
-            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
-        if some:
-            yield Note(key, {**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield Note("note_weights", {"cost": str(cost)})
 
@@ -470,9 +516,9 @@ def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Se
     if audit.verdict.calibrated == "yes":
         return fill(SENTENCES["calibrated_yes"], **fields)
 
-    kind, own = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
+    kind, own = "measured", {g: one.gap for g, one in audit.examined.items()}
     if audit.intervals is not None:
-        kind, own = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in own}
+        kind, own = "unknown", {g: one.gap_high for g, one in audit.examined.items()}
     worst = max(own, key=lambda group: own[group])
     gap = f"{figures_of(audit).points(own[worst])} points"
     return fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})
