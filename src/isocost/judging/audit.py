@@ -31,6 +31,7 @@ from isocost.measures.feasibility import (
 )
 from isocost.measures.intervals import Estimates, Interval, Intervals, intervals_of
 from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
+from isocost.measures.recalibrated import Recalibrated, recalibrated
 from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.readings import Reading
@@ -114,7 +115,8 @@ class Audit(Answer):
     written = (
         "question", "_reading", "_reading_notes", "groups", "overall", "disparity", "disparities",
         "generalized_equalized_odds_difference", "equalized_odds_difference", "four_fifths_ratio",
-        "feasibility", "_verdict", "compared", "_handed_over?", "intervals", "advice",
+        "feasibility", "_verdict", "compared", "_handed_over?", "intervals", "recalibrated",
+        "advice",
     )  # fmt: skip
 
     question: Question
@@ -215,6 +217,12 @@ class Audit(Answer):
         floors = {group: self.gap_floor(group) for group in self.examined}
         off = [group for group in floors if floors[group] > CALIBRATED]
         return tuple(sorted(off, key=lambda group: -floors[group]))
+
+    @cached_property
+    def recalibrated(self) -> Recalibrated:
+        """The costs if the scores of each group were calibrated."""
+        estimates = self.estimates or Estimates(self.tally, self.question, self.compared)
+        return recalibrated(estimates, self.feasibility)
 
     @property
     def disparity(self) -> Disparity:

@@ -592,6 +592,13 @@ def range_interval(values: Floats, confidence: float, measure: Measure | None = 
     return around(float(np.ptp(values[:, 0])), ends)
 
 
+def highest_candidates(cost: Floats, confidence: float) -> list[int]:
+    """The groups that may be the one whose errors cost most: no other is surely above them."""
+    above, _ = pair_bounds(cost, cost, stretch(confidence, len(cost)))
+    np.fill_diagonal(above, -np.inf)
+    return [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
+
+
 def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
     """The interval of the highest cost of some groups, all of which may be the highest.
 
@@ -824,10 +831,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         cost, trivial = ends("cost", costly), ends("trivial_cost", costly)
         covariance = np.array([estimates.covariance(tally.index_of(g)) for g in costly])
         bounds = CostBounds(cost, trivial, covariance, reach.tolerance, level, tally.n)
-        # The groups that may be the one whose errors cost most: no other is surely above them.
-        above, _ = pair_bounds(cost, cost, stretch(level, len(costly)))
-        np.fill_diagonal(above, -np.inf)
-        candidates = [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
+        candidates = highest_candidates(cost, level)
         excess, probability = _excess_of(bounds)
         shares = np.array([reach.alpha[group] for group in costly])
         alpha = alpha_intervals(bounds, candidates, shares)
