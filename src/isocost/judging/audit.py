@@ -345,6 +345,12 @@ class Audit(Answer):
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        if usual <= set(self.shown):
+            found, each = self.recalibrated, (*self.groups, None)[: len(records)]
+            columns["recalibrated_cost"] = np.array([found.cost.get(g, math.nan) for g in each])
+            if found.intervals:
+                ends = np.array([found.intervals.cost.get(g, (math.nan,) * 2) for g in each])
+                columns["recalibrated_cost_low"], columns["recalibrated_cost_high"] = ends.T
         if self.tally.handed_over:
             columns["handed_over"] = np.array(self._shares_handed_over())
         return columns

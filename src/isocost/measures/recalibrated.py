@@ -193,9 +193,12 @@ def _if_calibrated(
 
     def estimated(value: float, move: Floats, more: float) -> Estimated:
         """A number that a unit of weight moves so far, with ``more`` variance."""
-        powers = (w2, np.sqrt(w2 * w4), w4)
-        terms = (held * power * move**k for k, power in enumerate(powers, 2))
-        variance, cubes, fourth = (float(each.sum()) for each in terms)
+        square, powers = move * move, (w2, np.sqrt(w2 * w4), w4)
+        terms = (held * square, held * square * move, held * square * square)
+        variance, cubes, fourth = (
+            float((power * term.sum(axis=0)).sum())
+            for power, term in zip(powers, terms, strict=True)
+        )
         if variance + more == 0.0:
             return Estimated(value, 0.0, people.rows, form="mean")
         # Satterthwaite: the degrees of freedom of a variance whose terms differ.
