@@ -202,3 +202,17 @@ def test_json_and_frame_have_it():
     assert math.isnan(frame["recalibrated_cost"][2])
     ends = [frame[f"recalibrated_cost_{end}"][0] for end in ("low", "high")]
     assert tuple(ends) == audit.recalibrated.intervals.cost[0]
+
+
+def test_scores_that_differ_inside_a_bin_count():
+    """Labels that scores separate leave only the noise of the scores as they are."""
+    random = np.random.default_rng(0)
+    label, group = random.integers(0, 2, 4000), np.repeat([0, 1], 2000)
+    score = np.where(label == 1, 0.8, 0.1) + 0.1 * random.random(4000) * (1 - 1e-9)
+    tally = ic.tally({"score": score, "label": label, "group": group}, bins=2)
+    found = ic.audit(tally, "fpr", warn=False).recalibrated
+    assert list(found.cost.values()) == [0.0, 0.0]
+    low, high = found.intervals.change
+    own = [score[(group == g) & (label == 0)] for g in (0, 1)]
+    error = math.hypot(*(one.std() / math.sqrt(len(one)) for one in own))
+    assert (high - low) / 2 / 1.96 == pytest.approx(error, rel=0.02)
