@@ -123,7 +123,7 @@ def test_a_difference_that_is_not_established_is_warned_of_and_said():
     headline, following, *_ = result.advice.split("\n")
     assert headline.endswith("It is not established that this is more than chance.")
     assert following.startswith("Leave everybody’s score as it is. About ")
-    assert "times as many people would show the difference, if it is real." in following
+    assert "times as many people would settle it, if costs differ as much as measured." in following
     assert re.search(r"too little data to rule out 1\d\.\d points for", result.advice)
 
 
@@ -150,10 +150,61 @@ def test_advice_when_feasible_says_what_it_does_to_whom():
     assert ("leaves the decisions at 0.5 alone" in result.advice) == coarsens
 
 
-def test_a_difference_beyond_chance_may_be_within_reach_of_the_tolerance():
-    result = ic.audit(compas(), "fpr", tolerance=0.08)
-    assert result.intervals.disparities["cost"][0] < 0.08
-    assert (result.verdict.established, result.verdict.reason) == (True, "repair")
+def verdict_at(tolerance, tally=None):
+    verdict = ic.audit(tally or compas(), "fpr", tolerance=tolerance, replicates=0).verdict
+    return verdict.reason, verdict.established, verdict.equal
+
+
+def test_the_tolerance_is_tested_on_either_side():
+    low, high = ic.audit(compas(), "fpr").intervals.disparities["cost"]
+    assert verdict_at(low - 1e-6) == ("repair", True, False)
+    assert verdict_at(low + 1e-6) == ("unestablished", False, False)
+    assert verdict_at(high - 1e-6) == ("unestablished", False, False)
+    assert verdict_at(high + 1e-6) == ("equal", False, True)
+
+
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+@pytest.mark.parametrize("tolerance", [0.08, 0.093])
+@pytest.mark.parametrize("many", [False, True])
+def test_so_many_times_as_many_people_settle_it(tolerance, many):
+    tally = compas()
+    if many:
+        # Ten copies of a group, so that intervals are stretched for all pairs.
+        rows = tally.select(["Caucasian"])
+        for number in range(9):
+            tally = tally + rows.relabel({"Caucasian": f"copy {number}"})
+    said = ic.audit(tally, "fpr", tolerance=tolerance, replicates=0).advice
+    headline, following = said.split("\n")[:2]
+    assert headline.endswith(
+        f"Whether costs differ by more than {100 * tolerance:g} points is not established."
+    )
+    times = int(re.search(r"About (\d+) times as many people", following)[1])
+    assert times >= 2
+    for more, reason in ((times - 1, "unestablished"), (times, None)):
+        larger = tally
+        for _ in range(more - 1):
+            larger = larger + tally
+        settled = {None: ("equal", "repair", "uncertain")}.get(reason, (reason,))
+        assert verdict_at(tolerance, larger)[0] in settled
+
+
+def test_at_the_tolerance_itself_no_number_of_people_settles_it():
+    difference = ic.audit(compas(), "fpr", confidence=None).disparity.difference
+    said = ic.audit(compas(), "fpr", tolerance=difference).advice
+    assert "no practical number of people settles it" in said
+    assert "ic.plan" not in said
+    same = {"score": [0.2, 0.4, 0.6, 0.8] * 100, "label": [0, 0, 1, 1] * 100}
+    same["group"] = ["a"] * 200 + ["b"] * 200
+    audit = ic.audit(same, "fpr", replicates=0)
+    assert audit.disparity.difference == 0
+    assert (audit.verdict.reason, audit.verdict.equal) == ("unestablished", False)
+    assert "the same average score in every group, as measured." in audit.advice
+    assert "No number of people can show that costs are exactly equal" in audit.advice
+    near = ic.audit(same, "fpr", tolerance=0.1, replicates=0)
+    assert near.verdict.reason == "equal"
+    assert "in every group, to within 10 points." in near.advice
+    unknown = ic.audit(same, "fpr", tolerance=0.1, confidence=None)
+    assert unknown.verdict.reason == "unestablished"
 
 
 def graded(many, shrink=0.1):

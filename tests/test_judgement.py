@@ -80,8 +80,17 @@ def test_every_reason_for_doing_nothing_is_a_sentence():
         ({}, "repair", True),
         ({"groups": 1, "gap_low": 0.3, "excess_low": 0.1}, "few", False),
         ({"gap_low": 0.021, "difference": 0.0}, "uncalibrated", False),
-        ({"difference": 0.0, "difference_low": 0.0}, "equal", False),
-        ({"tolerance": 0.1}, "equal", False),
+        # Equality is never taken for granted: not without a tolerance, not without an interval.
+        (
+            {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0},
+            "unestablished",
+            False,
+        ),
+        ({"tolerance": 0.1}, "unestablished", False),
+        ({"tolerance": 0.1, "difference_high": 0.11}, "unestablished", False),
+        ({"tolerance": 0.1, "difference": 0.04, "difference_high": 0.1}, "equal", False),
+        ({"tolerance": 0.05, "difference_high": 0.15}, "unestablished", False),
+        ({"tolerance": 0.049, "difference_high": 0.15}, "repair", True),
         ({"difference_low": 0.0}, "unestablished", False),
         ({"excess": 0.2, "excess_low": 0.1, "excess_high": 0.3}, "infeasible", False),
         ({"excess": 0.2, "excess_low": -0.1, "excess_high": 0.3}, "unreachable", False),
@@ -131,7 +140,7 @@ def test_the_page_judges_as_python_does():
     states = []
     for _ in range(1000):
         # Values from a short list meet each bound exactly, too.
-        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 9).tolist()
+        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 10).tolist()
         for place, chance in ((1, 0.1), (2, 0.8)):
             if rng.random() < chance:
                 values[place] = float("nan")

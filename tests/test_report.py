@@ -337,7 +337,10 @@ def test_verdict_when_nothing_is_established():
     found = facts(audit, "t")
     assert plain(found["verdict"]).endswith("It is not established that this is more than chance.")
     assert found["why"] == "Where the groups are"
-    assert found["none_advised"] == "None of them is advised here: the difference may be chance."
+    assert (
+        found["none_advised"]
+        == "None of them is advised here: no difference beyond the tolerance is established."
+    )
     assert [key["value"] for key in found["figures"]][3] == "none"
     assert "would lose their score" not in {key["label"] for key in found["figures"]}
     assert plain(found["next"]).startswith("Leave everybody’s score as it is.")

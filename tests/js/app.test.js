@@ -21,8 +21,8 @@ const JUDGEMENT = JSON.parse(readFileSync("tests/js/judgement.json", "utf-8"));
  * @param {any} f @param {boolean} [isEstablished] @returns {any} */
 function ofCostOf(f, isEstablished = true) {
   const [excess_low, excess_high] = f.feasible ? [-0.2, -0.1] : [0.1, 0.3];
-  const findings = { difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
-  return { findings, highest: [f.target], difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.", intervals: [] };
+  const findings = { difference_low: isEstablished ? 0.1 : 0, difference_high: 0.23, excess_low, excess_high };
+  return { findings, highest: [f.target], difference: [0.1, 0.2], disparity: [0.1, 0.2], stretch: 2, intervals: [] };
 }
 
 /** What main.js computes, as far as sentences and pictures need it.
@@ -108,7 +108,11 @@ test("a feasible repair is told, with the tolerance if there is one", () => {
   assert.equal(plainText(close.verdict), `${GAP} That can be brought down to 5 points, but only by making scores worse for a.`);
   assert.equal(close.why, "Why it can come that close");
   assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, to within 5 points, a must move/);
-  const done = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
+  const open = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
+  assert.equal(plainText(open.verdict), `${GAP} Whether costs differ by more than 20 points is not established.`);
+  assert.equal(plainText(open.next), "Leave everybody’s score as it is. About 3 times as many people would settle it, if costs differ as much as measured.");
+  const within = found(twoGroups(), { tolerance: 0.2 });
+  const done = sentencesOf({ ...within, ofCost: { ...within.ofCost, findings: { ...within.ofCost.findings, difference_high: 0.2 } } });
   assert.equal(plainText(done.verdict), "Patients who lived were given the same average risk in every group, to within 20 points.");
   assert.equal(done.why, "Where the groups are");
   const misses = sentencesOf(found(twoGroups(), { cost: { kind: "fnr" } }));
@@ -230,14 +234,14 @@ test("what is not established is not claimed", () => {
   };
   const two = unsure(twoGroups());
   assert.equal(plainText(two.verdict), `${GAP} It is not established that this is more than chance.`);
-  assert.equal(plainText(two.next), "Leave everybody’s score as it is. More data.");
+  assert.equal(plainText(two.next), "Leave everybody’s score as it is. About 2 times as many people would settle it, if costs differ as much as measured.");
   const many = unsure(outOfReach());
   assert.match(plainText(many.ledes[1] ?? []), /interval 10\.0 to 20\.0 points\)\.$/);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.ok(many.keys.every((/** @type {any} */ key) => !key.alert));
   assert.deepEqual([two.keys[3].value, two.keys[3].label], ["none", "of the repairs is advised"]);
   assert.equal(two.why, "Where the groups are");
-  assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
+  assert.equal(two.noneAdvised, "None of them is advised here: no difference beyond the tolerance is established.");
   assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
   assert.equal(sentencesOf(found(outOfReach())).keys[3].alert, true);
 });

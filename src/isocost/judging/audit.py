@@ -184,6 +184,7 @@ class Audit(Answer):
             gap_low=max(self.gap_floor(group) for group in self.examined),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
             difference_low=self.intervals.disparities["cost"][0],
+            difference_high=self.intervals.disparities["cost"][1],
             excess=reach.excess,
             excess_low=excess_low,
             excess_high=excess_high,
@@ -541,10 +542,11 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
         low, high = result.cost_interval
         text = SENTENCES["headline_few"]
         if result.verdict.enough:
+            beyond = f" by more than {question.tolerance:g}" if question.tolerance else ""
             text = (
-                f"It is not established at {intervals.confidence:.0%} that costs differ: the "
-                f"largest difference is {result.disparity.difference:.4f}, with an interval from "
-                f"{low:.4f} to {high:.4f}."
+                f"It is not established at {intervals.confidence:.0%} that costs differ{beyond}: "
+                f"the largest difference is {result.disparity.difference:.4f}, with an interval "
+                f"from {low:.4f} to {high:.4f}."
             )
         warnings.warn(text, UncertainWarning, stacklevel=3)
     return result

@@ -32,7 +32,7 @@ from isocost.judging.offers import Compared, Offer, compared
 from isocost.judging.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
 from isocost.measures.bounds import bounds
 from isocost.measures.feasibility import MIN_LABEL
-from isocost.measures.intervals import Estimates
+from isocost.measures.intervals import Estimates, stretch
 from isocost.measures.rates import require_all_decided
 from isocost.page.charts import (
     MARKS,
@@ -79,7 +79,6 @@ from isocost.verdict.wording import (
     changed_groups,
     figures_of,
     is_offered,
-    more_data,
     reading_notes,
     statement,
 )
@@ -660,7 +659,7 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
         by_cost[str(cost)] = {
             "findings": other.advised.to_dict()["findings"],
             "highest": [groups.index(group) for group in other.verdict.highest],
-            "more_data": more_data(other),
+            "stretch": stretch(other.question.level, len(other.compared)),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [

@@ -26,7 +26,7 @@ from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.verdict.judgement import CALIBRATED, Findings, judge
+from isocost.verdict.judgement import CALIBRATED, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import FEW
 
@@ -41,8 +41,8 @@ DOUBTS: dict[str, type[IsocostWarning]] = {
 """Reasons against a repair that can be made, and the warning for each."""
 
 
-def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
-    """The reason of the verdict on what a rule promises to make equal.
+def verdict_on(tally: Tally, promise: Promise, question: Question) -> Verdict:
+    """The verdict on what a rule promises to make equal.
 
     It is what an audit would say, from the few numbers that decide it.  Whether equal cost is
     feasible is not asked, since there is a rule; calibration is asked for only if the repaired
@@ -51,7 +51,7 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
     groups = large_groups(tally, question.min_group)
     findings = Findings(groups=len(groups))
     if len(groups) < 2:
-        return judge(findings).reason
+        return judge(findings)
     question = question.among(tally.groups)
     if promise.threshold is not None:
         question = question.but(threshold=promise.threshold)
@@ -70,11 +70,11 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
         difference=max(differences.values(), default=0.0),
         tolerance=max(promise.asked.values(), default=0.0),
     )
-    if (reason := judge(findings).reason) != "unestablished":
-        return reason
-    spans = disparity_intervals(estimates, differences, groups)
-    low = max(span[0] for span in spans.values())
-    return judge(replace(findings, difference_low=low)).reason
+    if (verdict := judge(findings)).reason != "unestablished" or not differences:
+        return verdict
+    spans = disparity_intervals(estimates, differences, groups).values()
+    low, high = (max(ends) for ends in zip(*spans, strict=True))
+    return judge(replace(findings, difference_low=low, difference_high=high))
 
 
 def doubt_of(tally: Tally, promise: Promise, question: Question) -> str:
@@ -82,8 +82,10 @@ def doubt_of(tally: Tally, promise: Promise, question: Question) -> str:
 
     The tally is that of the groups that the rule was fitted on.
     """
-    reason = reason_on(tally, promise, question)
-    return reason if reason in DOUBTS else ""
+    verdict = verdict_on(tally, promise, question)
+    # A rule for groups that do not differ, as measured, has another purpose, such as a floor.
+    is_doubt = verdict.reason in DOUBTS and (verdict.differs or verdict.reason != "unestablished")
+    return verdict.reason if is_doubt else ""
 
 
 def doubt_text(doubt: str, promise: Promise) -> str:

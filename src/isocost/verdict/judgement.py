@@ -47,7 +47,20 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
         "yes",
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
-    ("established", ((False, "groups", "<=", 1), (True, "difference_low", ">", 0.0)), False),
+    (
+        "established",
+        ((False, "groups", "<=", 1), (True, "difference_low", ">", "tolerance")),
+        False,
+    ),
+    (
+        "equal",
+        (
+            (False, "groups", "<=", 1),
+            (False, "tolerance", "<=", 0.0),
+            (True, "difference_high", "<=", "tolerance"),
+        ),
+        False,
+    ),
     ("reachable", ((True, "excess", "<=", 0.0),), False),
     (
         "feasible",
@@ -69,7 +82,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Is there enough data?": ("enough",),
     "Is each group calibrated?": ("calibrated",),
-    "Do costs differ beyond chance?": ("differs", "established"),
+    "Do costs differ by more than the tolerance?": ("differs", "established", "equal"),
     "Can they be made equal?": ("reachable", "feasible"),
     "Is a repair expected to help people not seen?": ("helps",),
 }
@@ -78,7 +91,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
 REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("few", {"enough": False}, False),
     ("uncalibrated", {"calibrated": "no"}, False),
-    ("equal", {"differs": False}, False),
+    ("equal", {"equal": True}, False),
     ("unestablished", {"established": False}, False),
     ("infeasible", {"feasible": "no"}, False),
     ("unreachable", {"feasible": "unknown", "reachable": False}, False),
@@ -102,8 +115,9 @@ class Findings(Record):
     gap : float
         Without intervals, the largest calibration gap as measured.  It is biased upwards, so one
         within the limit passes, and a larger one may be chance.
-    difference, difference_low : float
-        The largest difference between two groups, and the lower end of its interval.
+    difference, difference_low, difference_high : float
+        The largest difference between two groups, and its interval.  Without intervals the upper
+        end is NaN: equality is never taken for granted.
     tolerance : float
         How far the groups may differ.
     excess, excess_low, excess_high : float
@@ -121,6 +135,7 @@ class Findings(Record):
     gap: float = math.nan
     difference: float = 0.0
     difference_low: float = 0.0
+    difference_high: float = math.nan
     tolerance: float = 0.0
     excess: float = 0.0
     excess_low: float = 0.0
@@ -144,7 +159,9 @@ class Verdict(Record):
     differs : bool
         Whether the costs, as measured, differ by more than the tolerance.
     established : bool
-        Whether some two groups differ beyond chance.
+        Whether it is established that some two groups differ by more than the tolerance.
+    equal : bool
+        Whether it is established that no two groups do; never with a tolerance of 0.
     highest : tuple
         The groups that may be the one whose errors cost most.
     feasible : {"yes", "no", "unknown"}
@@ -154,10 +171,10 @@ class Verdict(Record):
     act : bool
         True if a repair is advised.
     reason : str
-        The code of the first answer that settles it: "few", "uncalibrated", "equal",
-        "unestablished", "infeasible", "unreachable" (infeasible as measured, but that is not
-        established), "unhelpful", "uncertain" (feasible as measured, but not established) or
-        "repair".
+        The code of the first answer that settles it: "few", "uncalibrated", "equal" (within the
+        tolerance), "unestablished" (neither that nor beyond it), "infeasible", "unreachable"
+        (infeasible as measured, but that is not established), "unhelpful", "uncertain" (feasible as
+        measured, but not established) or "repair".
     findings : Findings
         The numbers that were compared.
     """
@@ -166,6 +183,7 @@ class Verdict(Record):
     calibrated: YesNo
     differs: bool
     established: bool
+    equal: bool
     feasible: YesNo
     helps: YesNo
     act: bool

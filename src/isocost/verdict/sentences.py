@@ -39,9 +39,12 @@ SENTENCES = {
         "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
         "{positive}."
     ),
-    "headline_equal": "{alike}.",
-    "headline_within": "{alike}, to within {tolerance}.",
+    "headline_equal": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
+    "headline_unsettled": (
+        "{gap}. Whether costs differ by more than {tolerance} is not established."
+    ),
+    "headline_same": "{alike}, as measured.",
     "headline_infeasible": ("{gap}. No repair can close this gap and keep the scores calibrated."),
     "headline_unhelpful": (
         "{gap}. For new people a repair is expected to do no better than nothing."
@@ -114,9 +117,17 @@ SENTENCES = {
     ),
     "difference_measured": "The difference is {difference}.",
     "highest": "Which group’s errors cost most is not established: it could be {candidates}.",
-    "more_data": "About {times} times as many people would show the difference, if it is real.",
+    "more_data": (
+        "About {times} times as many people would settle it, if costs differ as much as measured."
+    ),
     "more_data_some": "More data may settle it.",
-    "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
+    "more_data_none": (
+        "If costs differ as much as measured, no practical number of people settles it."
+    ),
+    "more_data_same": (
+        "No number of people can show that costs are exactly equal, only that they are equal to "
+        "within a tolerance."
+    ),
     "more_data_how": "{plan} tells how many people of each group would settle it.",
     "limit": (
         "While scores mean what they say, the cost of {blocked}, now {blocked_cost}, can never "
@@ -183,7 +194,8 @@ SENTENCES = {
         "are repaired"
     ),
     "doubt_unestablished": (
-        "It is not established that groups differ in {what}: this rule may only follow chance"
+        "It is not established that groups differ in {what} by more than the tolerance: this rule "
+        "may only follow chance"
     ),
     "doubt_few_next": (
         "gather more data ({planning} tells how much), or merge small groups ({merge})"
@@ -229,8 +241,8 @@ SENTENCES = {
         "repair is judged by such scores."
     ),
     "choice_unestablished": (
-        "Do nothing: it is not established that groups differ, and a repair may only follow "
-        "chance. Gather more data ({planning} tells how much)."
+        "Do nothing: it is not established that groups differ by more than the tolerance, and a "
+        "repair may only follow chance. Gather more data ({planning} tells how much)."
     ),
     "choice_unhelpful": (
         "Do nothing: among new people, groups are expected to differ no less with {methods} than "
@@ -248,7 +260,7 @@ SENTENCES = {
         "Not tried, because they take long for more than {most} groups: {methods}. Each is made if "
         "it is asked for by name."
     ),
-    "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_equal": "Do nothing: as measured, there is no difference to repair.",
     "choice_handed_over": (
         "These numbers are of the people it decides about: {share} are handed to a person."
     ),

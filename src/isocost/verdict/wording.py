@@ -17,9 +17,10 @@ from isocost.checks import short
 from isocost.errors import listing
 from isocost.groups import Group, names_of, shown_names
 from isocost.measures.feasibility import MIN_LABEL
+from isocost.measures.intervals import stretch
 from isocost.readings import Command, Reading
 from isocost.tables import round_up
-from isocost.verdict.judgement import CALIBRATED
+from isocost.verdict.judgement import CALIBRATED, SLACK, Findings, Verdict
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
@@ -48,6 +49,9 @@ MOST_IN_PLANE = 8
 MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
 
+
+MOST_TIMES = 1000
+"""Nobody gathers more than this many times as many people."""
 
 DETAILS = {
     "few": ("few_groups",),
@@ -118,7 +122,7 @@ def statement(
     calls = commands(audit, data)
     fields = _fields(audit, names, vocabulary)
     return Statement(
-        headline(audit.advised.reason, audit.cost.kind, fields),
+        headline(audit.advised, audit.cost.kind, fields),
         fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
         list(_left_out(audit)),
@@ -140,8 +144,9 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
-    difference, cost, question = audit.disparity.difference, audit.cost, audit.question
-    # What was seen is what one would like to know about; of few people it says nothing.
+    cost, question = audit.cost, audit.question
+    # What was seen is what one would like to tell from the tolerance; few people tell nothing.
+    difference = abs(audit.disparity.difference - question.tolerance)
     known = audit.verdict.enough and 0 < difference < 1
     rates = question.changed(
         "threshold", "confidence", "replicates", "remakes", "seed", "min_group"
@@ -186,11 +191,13 @@ Fields = dict[str, Any]
 """What sentences are filled with: texts, names and sentences."""
 
 
-def headline(reason: str, kind: str, fields: Fields) -> Sentence:
+def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
     """The sentence that gives the reason of a verdict about a kind of cost."""
-    form = {"unreachable": "uncertain"}.get(reason, reason)
-    if fields["is_near"]:
-        form = {"equal": "within", "repair": "closer"}.get(form, form)
+    form = {"unreachable": "uncertain"}.get(verdict.reason, verdict.reason)
+    if verdict.findings.tolerance > 0:
+        form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
+    elif form == "unestablished" and not verdict.differs:
+        form = "same"
     if form == "uncalibrated" and "base_rate" in fields:
         form = "uncalibrated_one"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
@@ -230,7 +237,6 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
                    (names[d.lowest], costs[d.lowest])),
         "count": str(len(audit.compared)),
         "tolerance": figures.tolerance(tolerance),
-        "is_near": tolerance > 0,
         "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
@@ -239,7 +245,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
         "highest_cost": figures.cost(costs[d.highest]),
-        "more_data": more_data(audit),
+        "more_data": more_data(findings, stretch(audit.question.level, len(audit.compared))),
         "costly": few_names(costly),
         "smallest": figures.enough(reach.smallest_tolerance),
         "required": figures.cost(required),
@@ -326,16 +332,23 @@ def _left_out(audit: Audit) -> Iterator[Sentence]:
             yield note.sentence
 
 
-def more_data(audit: Audit) -> str:
-    """The sentence on how much more data would settle whether costs differ."""
-    difference, (low, _) = audit.disparity.difference, audit.cost_interval
-    if not (difference > 0 and low < difference):
+def more_data(findings: Findings, stretch: float) -> str:
+    """The sentence on how many people would settle whether costs differ beyond the tolerance.
+
+    ``stretch`` is how much wider the lower side of the interval is than the upper one.
+    """
+    away = findings.difference - findings.tolerance
+    if findings.tolerance <= 0.0 and away <= SLACK:
+        return SENTENCES["more_data_same"]
+    # The lower end of an interval may be cut off at 0.
+    room = (findings.difference_high - findings.difference) * (stretch if away > 0 else 1.0)
+    if math.isnan(room):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
-    times = max(2, math.ceil(((difference - low) / difference) ** 2))
-    if times > 1000:
+    times = (room / max(abs(away), SLACK)) ** 2
+    if times > MOST_TIMES:
         return SENTENCES["more_data_none"]
-    return SENTENCES["more_data"].format(times=times)
+    return SENTENCES["more_data"].format(times=max(2, math.ceil(times)))
 
 
 def blocked_group(reach: Feasibility) -> Group:
@@ -416,7 +429,10 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key not in LEFT_OUT:
             yield note
-    if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
+    # At the very tolerance no number of people settles whether costs differ by more.
+    settles = abs(audit.disparity.difference - reach.tolerance) > SLACK
+    is_open = settles or verdict.reason != "unestablished"
+    if verdict.reason in HOW and is_open and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
     if verdict.reason in ("infeasible", "unreachable"):
         possible = audit.offers["withhold"].possible_with

@@ -38,6 +38,8 @@ export function judge({ answers, reasons, slack }, findings) {
 /** Groups that differ by this much still differ in whole percents. */
 const CLEAR = 0.03;
 
+const MOST_TIMES = 1000;
+
 /** The sentences of the page for the results; Python says the same at the audit's settings.
  * @param {any} results what main.js computed
  * @returns {any} */
@@ -68,7 +70,7 @@ export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
   // How far the highest cost is above what another group can reach, less the tolerance.
   const ceilings = f.costs.map((/** @type {number} */ cost, /** @type {number} */ i) => (i === f.target ? Infinity : Math.max(cost, f.trivial_costs[i])));
   const excess = f.target_cost - Math.min(...ceilings) - f.tolerance;
-  const { difference_low, excess_low, excess_high, expected, unrepaired } = ofCost?.findings ?? {};
+  const { difference_low, difference_high, excess_low, excess_high, expected, unrepaired } = ofCost?.findings ?? {};
   const findings = {
     groups: Math.min(shown.length, own.groups),
     gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
@@ -76,6 +78,7 @@ export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
     gap: own.confidence === null ? Math.max(...m.map((/** @type {any} */ one) => one.calibration_gap)) : null,
     difference,
     difference_low: isKnown ? difference_low : difference,
+    difference_high: isKnown ? difference_high : null,
     tolerance: f.tolerance,
     excess,
     excess_low: isKnown ? excess_low - off : excess,
@@ -107,7 +110,7 @@ function fieldsOf(results) {
     off: namesOf(results, miscalibrated(results)),
     difference: figures.difference(findings.difference),
     lowest_cost: figures.cost(f.costs[low]), highest_cost: figures.cost(f.target_cost),
-    more_data: ofCost?.more_data ?? "",
+    more_data: moreData(results, findings, ofCost?.stretch),
     costly: namesOf(results, f.costs.flatMap((/** @type {number} */ cost, /** @type {number} */ i) => (cost > required ? [i] : []))),
     smallest: figures.enough(f.smallest_tolerance),
     blocked: { name: spoken[blocked] }, blocked_cost: figures.cost(f.costs[blocked]),
@@ -125,6 +128,16 @@ function fieldsOf(results) {
   };
   const decisions = isReconcilable ? fill(words.next_decisions, fields) : "";
   return { ...fields, decisions };
+}
+
+/** How many people would settle whether costs differ beyond the tolerance; see more_data in Python.
+ * @param {any} results @param {any} findings @param {number} stretch @returns {string} */
+function moreData({ words, judgement }, { difference, difference_high, tolerance }, stretch) {
+  const away = difference - tolerance;
+  if (!tolerance && away <= judgement.slack) return words.more_data_same;
+  if (difference_high === null) return words.more_data_some;
+  const times = (((difference_high - difference) * (away > 0 ? stretch : 1)) / Math.max(Math.abs(away), judgement.slack)) ** 2;
+  return times > MOST_TIMES ? words.more_data_none : plainText(fill(words.more_data, { times: String(Math.max(2, Math.ceil(times))) }));
 }
 
 /** @param {any} results @param {number} low */
@@ -155,8 +168,9 @@ function headlineOf(results, fields) {
   const { reason } = verdict;
   const off = miscalibrated(results);
   let form = reason === "unreachable" ? "uncertain" : reason;
-  if (f.tolerance && form === "equal") form = "within";
   if (f.tolerance && form === "repair") form = "closer";
+  if (form === "unestablished" && f.tolerance) form = "unsettled";
+  if (form === "unestablished" && !verdict.differs) form = "same";
   if (reason === "uncalibrated" && off.length === 1) form = "uncalibrated_one";
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
@@ -167,7 +181,7 @@ function headlineOf(results, fields) {
     ...all, repair: { name: chosen.label }, after: figures.difference(chosen.disparity),
     odds: `${figures.points(chosen.odds)} points`, share: percent1(chosen.changes.changed),
   });
-  const isCheckable = own.confidence !== null && !["few", "uncalibrated"].includes(reason);
+  const isCheckable = own.confidence !== null && form !== "same" && !["few", "uncalibrated"].includes(reason);
   return verdict.findings.intervals || !isCheckable ? headline : fill(words.as_measured, { headline });
 }
 
