@@ -183,6 +183,7 @@ class Audit(Answer):
             gap=math.nan,
             gap_low=max(self.gap_floor(group) for group in self.examined),
             gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
+            change=self.recalibrated.shown,
             difference_low=self.intervals.disparities["cost"][0],
             difference_high=self.intervals.disparities["cost"][1],
             excess=reach.excess,
@@ -347,11 +348,16 @@ class Audit(Answer):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
         if usual <= set(self.shown):
-            found, each = self.recalibrated, (*self.groups, None)[: len(records)]
-            columns["recalibrated_cost"] = np.array([found.cost.get(g, math.nan) for g in each])
-            if found.intervals:
-                ends = np.array([found.intervals.cost.get(g, (math.nan,) * 2) for g in each])
-                columns["recalibrated_cost_low"], columns["recalibrated_cost_high"] = ends.T
+            found, nobody = self.recalibrated, [(math.nan,) * 3] * (len(records) - len(self.groups))
+            known = {} if found.intervals is None else found.intervals.cost
+            own = [
+                (found.cost.get(group, math.nan), *known.get(group, (math.nan, math.nan)))
+                for group in self.groups
+            ]
+            number, low, high = np.array([*own, *nobody]).T
+            columns["recalibrated_cost"] = number
+            if known:
+                columns |= {"recalibrated_cost_low": low, "recalibrated_cost_high": high}
         if self.tally.handed_over:
             columns["handed_over"] = np.array(self._shares_handed_over())
         return columns

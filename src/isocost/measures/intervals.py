@@ -40,12 +40,12 @@ from isocost.cells import KINDS, SUMS, Sums
 from isocost.checks import short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names
-from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
+from isocost.measures.calibration import SMOOTH_CELLS, Levels, gap_noise, levels_of
 from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
 from isocost.measures.rates import Columns, group_costs, trivial_costs
 from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
-from isocost.question import DEFAULT, Question, asks
+from isocost.question import Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
@@ -699,13 +699,6 @@ def _solve(bounds: CostBounds, t: int, target: float, error: float, side: int) -
     if side == 1:
         return max(real[-1], 0.0) if real else math.inf
     return next((root for root in real if root > 0.0), math.inf)
-
-
-def gap_floors(some: Sequence[Levels], groups: int, question: Question) -> list[float]:
-    """The calibration gap that each of some groups has at least, as in an audit of all groups."""
-    replicates = question.replicates or DEFAULT.replicates
-    draws, tail = normal_draws(replicates, question.seed), (1.0 - question.level) / 2.0
-    return [size_interval(*bin_noise(levels, draws), tail, groups)[2] for levels in some]
 
 
 def normal_draws(replicates: int, seed: int) -> Floats:

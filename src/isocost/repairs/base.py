@@ -18,15 +18,15 @@ import numpy as np
 from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
-from isocost.measures.calibration import gap_equal_width
-from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups
-from isocost.measures.intervals import Estimates, disparity_intervals, gap_floors
+from isocost.measures.feasibility import fitted_groups, large_groups, reach_of
+from isocost.measures.intervals import Estimates, disparity_intervals
 from isocost.measures.rates import base_rate, disparity, lacking
+from isocost.measures.recalibrated import recalibrated
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.verdict.judgement import CALIBRATED, Findings, Verdict, judge
+from isocost.verdict.judgement import Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import FEW
 
@@ -60,13 +60,13 @@ def verdict_on(tally: Tally, promise: Promise, question: Question) -> Verdict:
         name: disparity(groups, np.array([estimates.value(name, i) for i in indices])).difference
         for name in promise.equal
     }
-    # No gap is above the one measured, so only a large one has to be looked at closely.
-    levels = (estimates.levels(index) for index in indices if promise.calibrated)
-    large = [one for one in levels if gap_equal_width(one) > CALIBRATED]
-    examined = len(examined_groups(tally, question.min_group))
+    change = 0.0
+    if promise.calibrated:
+        asked = Estimates(tally, question.but(confidence=question.level), people=estimates.people)
+        change = recalibrated(asked, reach_of(tally, question)).shown
     findings = replace(
         findings,
-        gap_low=max(gap_floors(large, examined, question)) if large else 0.0,
+        change=change,
         difference=max(differences.values(), default=0.0),
         tolerance=max(promise.asked.values(), default=0.0),
     )

@@ -24,6 +24,9 @@ from isocost.result import Record
 CALIBRATED = 0.02
 """A calibration gap up to here passes for calibrated: two points in a hundred."""
 
+MOVED = 0.01
+"""Recalibration comes first if it moves a difference in cost by more: one point in a hundred."""
+
 UNKNOWN = 0.05
 """While a gap above this cannot be ruled out, calibration is not known."""
 
@@ -45,6 +48,18 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
             ("unknown", "gap", ">", CALIBRATED),
         ),
         "yes",
+    ),
+    (
+        "recalibrate",
+        (
+            (False, "groups", "<=", 1),
+            (False, "change", "<=", "tolerance"),
+            (False, "change", "<=", MOVED),
+            (True, "change", ">", MOVED),
+            # On the page the change is not known for every cost.
+            (True, "gap_low", ">", CALIBRATED),
+        ),
+        False,
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
     (
@@ -81,7 +96,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Is there enough data?": ("enough",),
-    "Is each group calibrated?": ("calibrated",),
+    "Is each group calibrated?": ("calibrated", "recalibrate"),
     "Do costs differ by more than the tolerance?": ("differs", "established", "equal"),
     "Can they be made equal?": ("reachable", "feasible"),
     "Is a repair expected to help people not seen?": ("helps",),
@@ -90,7 +105,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
 
 REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("few", {"enough": False}, False),
-    ("uncalibrated", {"calibrated": "no"}, False),
+    ("uncalibrated", {"recalibrate": True}, False),
     ("equal", {"equal": True}, False),
     ("unestablished", {"established": False}, False),
     ("infeasible", {"feasible": "no"}, False),
@@ -115,6 +130,9 @@ class Findings(Record):
     gap : float
         Without intervals, the largest calibration gap as measured.  It is biased upwards, so one
         within the limit passes, and a larger one may be chance.
+    change : float
+        How far calibration moves the difference in cost between two groups; 0 if that may be
+        chance, NaN if it is not known.
     difference, difference_low, difference_high : float
         The largest difference between two groups, and its interval.  Without intervals the upper
         end is NaN: equality is never taken for granted.
@@ -133,6 +151,7 @@ class Findings(Record):
     gap_low: float = 0.0
     gap_high: float = math.nan
     gap: float = math.nan
+    change: float = math.nan
     difference: float = 0.0
     difference_low: float = 0.0
     difference_high: float = math.nan
@@ -156,6 +175,9 @@ class Verdict(Record):
     calibrated : {"yes", "no", "unknown"}
         Whether each group's scores mean what they say, to within 0.02; never "no" without
         intervals, because chance alone makes gaps larger.
+    recalibrate : bool
+        Whether recalibration comes first: it moves the difference in cost between two groups, by
+        more than the tolerance and 0.01.
     differs : bool
         Whether the costs, as measured, differ by more than the tolerance.
     established : bool
@@ -181,6 +203,7 @@ class Verdict(Record):
 
     enough: bool
     calibrated: YesNo
+    recalibrate: bool
     differs: bool
     established: bool
     equal: bool

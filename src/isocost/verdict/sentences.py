@@ -35,9 +35,13 @@ SENTENCES = {
     "alike_plain": "Errors cost the same in every group",
     "headline_few": "There is too little data to compare the groups.",
     "headline_uncalibrated": "The scores of {off} do not mean what they say.",
-    "headline_uncalibrated_one": (
-        "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
-        "{positive}."
+    "headline_moved": (
+        "The costs of {one} and {other} differ by {now}, but by {then} if scores meant what they "
+        "say."
+    ),
+    "headline_turned": (
+        "The cost of {one} is {now} higher than that of {other}, but {then} lower if scores meant "
+        "what they say."
     ),
     "headline_equal": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
@@ -100,6 +104,15 @@ SENTENCES = {
     ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
+    "recalibrated": (
+        "Calibration moves the difference by {by} ({level} interval {by_low} to {by_high}). Shares "
+        "to withhold for equal costs: {shares} as measured, {shares_then} if calibrated."
+    ),
+    "calibrated_no": (
+        "Calibration moves the difference in cost between {one} and {other} by {by} ({level} "
+        "interval {by_low} to {by_high}): too little, or too uncertain, to recalibrate first. What "
+        "is said about equal costs assumes calibrated scores."
+    ),
     "calibrated_unknown": (
         "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
         "little data to rule out {gap} for {group}."
@@ -149,6 +162,7 @@ SENTENCES = {
         "{unrepaired} without."
     ),
     "nobody": "nobody",
+    "no_share": "no share is enough",
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
     "way_out_scores": "Costs become equal if those of {costly} fall to {required}.",
@@ -310,6 +324,11 @@ SENTENCES = {
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
     "read_without": "{count} without {column}",
+    "note_recalibrated": (
+        "If the scores of each group were calibrated, costs would differ by {if_calibrated} "
+        "({level} interval {if_low} to {if_high}). Shares to withhold for equal costs: {shares} as "
+        "measured, {shares_then} if calibrated."
+    ),
     "note_one_label": (
         "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
     ),

@@ -55,7 +55,7 @@ MOST_TIMES = 1000
 
 DETAILS = {
     "few": ("few_groups",),
-    "uncalibrated": (),
+    "uncalibrated": ("recalibrated", "calibrated"),
     "equal": ("calibrated", "range"),
     "unestablished": ("calibrated", "difference"),
     "infeasible": ("calibrated", "difference", "highest", "limit"),
@@ -198,8 +198,8 @@ def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
         form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
     elif form == "unestablished" and not verdict.differs:
         form = "same"
-    if form == "uncalibrated" and "base_rate" in fields:
-        form = "uncalibrated_one"
+    if form == "uncalibrated" and not math.isnan(verdict.findings.change):
+        form = "turned" if fields["is_turned"] else "moved"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
     if int(fields["count"]) > 2:
         gap = fill(SENTENCES["of_many"], gap=gap, count=fields["count"])
@@ -231,6 +231,10 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     required = reach.required_cost + tolerance
     costly = [names[group] for group, cost in reach.costs.items() if cost > required]
     ceiling, short = reach.ceiling(blocked), reach.smallest_tolerance - tolerance
+    found = audit.recalibrated
+    one, other = found.between
+    now = costs[one] - costs[other]
+    then = now + found.change
     fields: Fields = {
         **vocabulary.fields(),
         **extremes(audit.cost.kind, figures, (names[d.highest], costs[d.highest]),
@@ -240,7 +244,15 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
-        "shares": _shares(reach, names),
+        "shares": _shares(reach.alpha, names),
+        "shares_then": _shares(found.alpha, names),
+        "one": names[one],
+        "other": names[other],
+        "now": figures.difference(now),
+        "then": figures.difference(abs(then)),
+        "is_turned": then < 0.0,
+        "by": figures.difference(found.change),
+        "if_calibrated": figures.difference(found.difference),
         "off": few_names([names[group] for group in audit.miscalibrated]),
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
@@ -268,8 +280,9 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         fields[name] = figures.difference(getattr(findings, name) + tolerance)
     if audit.advised.reason in ("infeasible", "unreachable") and is_offered(audit, "reconcile"):
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
-    if len(audit.miscalibrated) == 1:
-        fields |= _means(audit, audit.miscalibrated[0], figures)
+    if ends := found.intervals:
+        for name, (low, high) in {"by": ends.change, "if": ends.difference}.items():
+            fields |= {f"{name}_low": figures.bare(low), f"{name}_high": figures.difference(high)}
     return fields
 
 
@@ -300,21 +313,10 @@ def few_names(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
-    if verdict.reason == "uncalibrated":
-        for group in off[:FEW]:
-            own = {
-                "group": names[group],
-                "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
-                "floor": f"{figures.points(audit.gap_floor(group))} points",
-                **_means(audit, group, figures),
-            }
-            yield fill(SENTENCES["off_group"], **{**fields, **own})
-        if len(off) > FEW:
-            yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+    verdict = audit.advised
     for name in DETAILS[verdict.reason]:
         if name == "calibrated":
-            yield _calibrated(audit, names, fields)
+            yield from _calibrated(audit, names, fields)
         elif name == "difference":
             many = "_many" if len(audit.compared) > 2 else ""
             form = many if audit.intervals else "_measured"
@@ -364,16 +366,19 @@ def changed_groups(changed: Sequence[Group], names: Mapping[Group, Name]) -> str
     return fill(SENTENCES["several"], count=str(len(changed)))
 
 
-def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
-    changed = list(reach.changed)
+def _shares(alpha: Mapping[Group, float], names: Mapping[Group, Name]) -> str | Sentence:
+    changed = [group for group in alpha if alpha[group] > 0]
+    if not changed or max(alpha[group] for group in changed) > 1.0:
+        return SENTENCES["no_share" if changed else "nobody"]
+    named = changed
     if len(changed) > MOST_SHARES:
-        changed = sorted(changed, key=lambda group: -reach.alpha[group])[: MOST_SHARES - 1]
+        named = sorted(changed, key=lambda group: -alpha[group])[: MOST_SHARES - 1]
     shares: list[str | Name | Sentence] = [
-        fill(SENTENCES["share_of"], share=percent(reach.alpha[group]), group=names[group])
-        for group in changed
+        fill(SENTENCES["share_of"], share=percent(alpha[group]), group=names[group])
+        for group in named
     ]
-    if len(reach.changed) > len(changed):
-        more = str(len(reach.changed) - len(changed))
+    if len(changed) > len(named):
+        more = str(len(changed) - len(named))
         shares.append(fill(SENTENCES["share_of_more"], count=more))
     return joined(shares)
 
@@ -434,6 +439,8 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     is_open = settles or verdict.reason != "unestablished"
     if verdict.reason in HOW and is_open and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
+    if audit.intervals is not None and verdict.reason not in ("few", "uncalibrated"):
+        yield Note("note_recalibrated", fields)
     if verdict.reason in ("infeasible", "unreachable"):
         possible = audit.offers["withhold"].possible_with
         key = "way_out" if possible else "way_out_scores"
@@ -482,13 +489,28 @@ def _tells_nothing(audit: Audit, group: Group) -> bool:
     return numbers.intervals["cost"][0] > numbers.intervals["trivial_cost"][1]
 
 
-def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Sentence:
-    if audit.verdict.calibrated == "yes":
-        return fill(SENTENCES["calibrated_yes"], **fields)
-
-    kind, own = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
+def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
+    for group in off[:FEW]:
+        own = {
+            "group": names[group],
+            "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
+            "floor": f"{figures.points(audit.gap_floor(group))} points",
+            **_means(audit, group, figures),
+        }
+        yield fill(SENTENCES["off_group"], **{**fields, **own})
+    if len(off) > FEW:
+        yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+    if verdict.calibrated == "no":
+        if not verdict.recalibrate:
+            yield fill(SENTENCES["calibrated_no"], **fields)
+        return
+    if verdict.calibrated == "yes":
+        yield fill(SENTENCES["calibrated_yes"], **fields)
+        return
+    kind, gaps = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
     if audit.intervals is not None:
-        kind, own = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in own}
-    worst = max(own, key=lambda group: own[group])
-    gap = f"{figures_of(audit).points(own[worst])} points"
-    return fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})
+        kind, gaps = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in gaps}
+    worst = max(gaps, key=lambda group: gaps[group])
+    gap = f"{figures.points(gaps[worst])} points"
+    yield fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})

@@ -4,7 +4,7 @@
  * fields that they are filled with. */
 
 import { general } from "../model/numbers.js";
-import { blockedOf } from "../model/measures.js";
+import { blockedOf, withheld } from "../model/measures.js";
 import { counted, figuresFor, figuresWith, fill, isMany, listed, percent1, plainText } from "./say.js";
 
 /** @typedef {Record<string, number | boolean | null>} Findings */
@@ -75,6 +75,7 @@ export function verdictOf({ f, m, shown, own, judgement, ofCost }) {
     groups: Math.min(shown.length, own.groups),
     gap_low: Math.max(...shown.map((/** @type {number} */ i) => own.floors[i])),
     gap_high: Math.max(...shown.map((/** @type {number} */ i) => own.intervals[i].calibration_gap?.[1] ?? -1)),
+    change: isKnown ? ofCost.findings.change : null,
     gap: own.confidence === null ? Math.max(...m.map((/** @type {any} */ one) => one.calibration_gap)) : null,
     difference,
     difference_low: isKnown ? difference_low : difference,
@@ -106,7 +107,8 @@ function fieldsOf(results) {
     threshold: general(state.threshold),
     candidates: namesOf(results, verdict.highest, words.or),
     changed: f.changed.length === 1 ? { name: spoken[f.changed[0]] } : fill(words.several, { count: String(f.changed.length) }),
-    shares: listed(sharesOf(results)),
+    shares: sharesOf(results, f.alpha),
+    ...ifCalibrated(results),
     off: namesOf(results, miscalibrated(results)),
     difference: figures.difference(findings.difference),
     lowest_cost: figures.cost(f.costs[low]), highest_cost: figures.cost(f.target_cost),
@@ -140,6 +142,22 @@ function moreData({ words, judgement }, { difference, difference_high, tolerance
   return times > MOST_TIMES ? words.more_data_none : plainText(fill(words.more_data, { times: String(Math.max(2, Math.ceil(times))) }));
 }
 
+/** What calibration does to the costs, where that is known.
+ * @param {any} results @returns {Record<string, any>} */
+function ifCalibrated(results) {
+  const { f, spoken, ofCost, figures, verdict } = results;
+  const found = ofCost?.recalibrated;
+  if (!verdict.findings.intervals || !found) return {};
+  const [[one, other], [low, high]] = [found.between, found.change];
+  const [now, then] = [f.costs, found.costs].map((costs) => costs[one] - costs[other]);
+  return {
+    one: { name: spoken[one] }, other: { name: spoken[other] }, is_turned: then < 0,
+    now: figures.difference(now), then: figures.difference(Math.abs(then)), by: figures.difference(then - now),
+    by_low: figures.bare(low), by_high: figures.difference(high),
+    shares_then: sharesOf(results, withheld(found.costs, f.trivial_costs, f.tolerance).alpha),
+  };
+}
+
 /** @param {any} results @param {number} low */
 function endsOf({ f, spoken, figures }, low) {
   const isScore = f.cost.kind === "fpr" || f.cost.kind === "fnr";
@@ -166,15 +184,14 @@ function miscalibrated({ shown, own, judgement }) {
 function headlineOf(results, fields) {
   const { f, words, own, verdict, chosen, figures, spoken, doubt } = results;
   const { reason } = verdict;
-  const off = miscalibrated(results);
   let form = reason === "unreachable" ? "uncertain" : reason;
   if (f.tolerance && form === "repair") form = "closer";
   if (form === "unestablished" && f.tolerance) form = "unsettled";
   if (form === "unestablished" && !verdict.differs) form = "same";
-  if (reason === "uncalibrated" && off.length === 1) form = "uncalibrated_one";
+  if (reason === "uncalibrated" && fields["then"]) form = fields["is_turned"] ? "turned" : "moved";
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
-  const all = { ...fields, ...meansOf(results, off[0] ?? 0), gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
+  const all = { ...fields, gap, alike: fill(words[`alike_${f.cost.kind}`], fields) };
   const isOther = chosen?.rule && chosen.key !== "withhold" && !doubt && reason !== "equal";
   const kind = chosen?.changes?.handed_over ? "deferring" : chosen?.goal === "rates" ? "rates" : "cost";
   const headline = !isOther ? fill(words[`headline_${form}`], all) : fill(words[`chosen_${kind}`], {
@@ -199,11 +216,12 @@ function namesOf({ words, spoken, judgement }, groups, word) {
 /** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
 function detailsOf(results, fields) {
   const { m, words, verdict, judgement, own, shown, spoken, figures } = results;
-  if (verdict.reason === "uncalibrated") return calibrationOf(results, fields);
   return judgement.details[verdict.reason].flatMap((/** @type {string} */ name) => {
     if (name === "highest" && verdict.highest.length < 2) return [];
     if (name === "helps") return verdict.helps === "yes" ? [fill(words.helps_yes, fields)] : [];
+    if (name === "recalibrated") return fields["then"] ? [fill(words.recalibrated, fields)] : [];
     if (name === "calibrated") {
+      if (verdict.calibrated === "no") return calibrationOf(results, fields);
       if (verdict.calibrated === "yes") return [fill(words.calibrated_yes, fields)];
       const isKnown = own.confidence !== null;
       const tops = isKnown
@@ -220,7 +238,7 @@ function detailsOf(results, fields) {
 
 /** @param {any} results @param {Record<string, any>} fields @returns {any[][]} */
 function calibrationOf(results, fields) {
-  const { m, words, spoken, shown, own, figures, judgement } = results;
+  const { m, words, spoken, shown, own, figures, judgement, verdict } = results;
   const off = miscalibrated(results);
   const said = off.slice(0, judgement.named).map((i) =>
     fill(words.off_group, {
@@ -229,19 +247,22 @@ function calibrationOf(results, fields) {
     }),
   );
   if (off.length > judgement.named) said.push(fill(words.off_more, { count: String(off.length - judgement.named) }));
+  if (!verdict.recalibrate && fields["then"]) said.push(fill(words.calibrated_no, fields));
   return said;
 }
 
-/** @param {any} results @returns {any[][]} */
-function sharesOf({ f, words, spoken, judgement }) {
-  const isLong = f.changed.length > judgement.shares;
-  const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, judgement.shares - 1);
-  const named = isLong ? most : f.changed;
-  const shares = named.map((/** @type {number} */ i) =>
-    fill(words.share_of, { share: percent1(f.alpha[i]), group: { name: spoken[i] } }),
-  );
-  const more = String(f.changed.length - named.length);
-  return isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares;
+/** @param {any} results @param {number[]} alpha @returns {any} */
+function sharesOf({ words, spoken, judgement }, alpha) {
+  const changed = alpha.flatMap((share, i) => (share > 0 ? [i] : []));
+  if (!changed.length) return words.nobody;
+  /** @param {number} i */
+  const shareOf = (i) => alpha[i] ?? 0;
+  if (Math.max(...changed.map(shareOf)) > 1) return words.no_share;
+  const isLong = changed.length > judgement.shares;
+  const named = isLong ? [...changed].sort((a, b) => shareOf(b) - shareOf(a)).slice(0, judgement.shares - 1) : changed;
+  const shares = named.map((i) => fill(words.share_of, { share: percent1(shareOf(i)), group: { name: spoken[i] } }));
+  const more = String(changed.length - named.length);
+  return listed(isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares);
 }
 
 /** @param {any} results @param {Record<string, any>} fields */
@@ -259,7 +280,7 @@ function keysOf(results, fields) {
     { value: counted(all.n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
     {
       value: `${figures.points(gaps[worst])} points`, label: words.key_gap,
-      note: fill(words.key_gap_note, { group: { name: spoken[worst] } }), alert: verdict.reason === "uncalibrated",
+      note: fill(words.key_gap_note, { group: { name: spoken[worst] } }), alert: verdict.calibrated === "no",
     },
     { value: fields["difference"], label: words.key_difference, note: isKnown ? fill(words.interval, { level, low, high }) : null },
     { ...reachKey(results), alert: verdict.reason === "infeasible" && !(isOther && chosen.rule) },
