@@ -24,14 +24,12 @@ import isocost as ic
 from isocost.measures.feasibility import mixing_rates, reach_of
 from isocost.measures.intervals import Estimates
 from isocost.measures.recalibrated import Recalibrated, recalibrated
-from isocost.verdict.judgement import SLACK
+from isocost.verdict.judgement import MOVED, SLACK
 
 Floats = npt.NDArray[np.float64]
 
 KEPT = Path(__file__).parents[1] / "build" / "coverage"
 POINTS = 100_000
-
-MOVED = 0.01
 
 MAPS: dict[str, Callable[[Floats], Floats]] = {
     "calibrated": lambda h: h,
@@ -106,7 +104,7 @@ def outcome(found: Recalibrated, truth: Floats) -> dict[str, float]:
         "alpha": float(np.mean([holds(ends.alpha[g], alpha[g]) for g in found.cost])),
         "difference": holds(ends.difference, float(np.ptp(then))),
         "change": holds(ends.change, change),
-        "first": float(max(ends.change[0], -ends.change[1]) > 0 and abs(found.change) > MOVED),
+        "first": float(found.shown > MOVED),
     }
 
 

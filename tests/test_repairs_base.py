@@ -1,6 +1,7 @@
 """Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
 
 import json
+import math
 import re
 import warnings
 
@@ -159,14 +160,14 @@ def test_the_reason_is_that_of_an_audit():
         lows, highs = zip(*(audit.intervals.disparities[name] for name in equal), strict=True)
         findings = Findings(
             groups=audit.verdict.findings.groups,
-            gap_low=max(map(audit.gap_floor, audit.compared)) if calibrated else 0.0,
+            change=audit.recalibrated.shown if calibrated else 0.0,
             difference=max(audit.disparities[name].difference for name in equal),
             difference_low=max(lows),
             difference_high=max(highs),
             tolerance=max(limits.values()),
         )
         expected = judge(findings).reason
-        reason = verdict_on(tally, promise, audit.question).reason
+        reason = verdict_on(tally, audit.compared, promise, audit.question).reason
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
         seen.add(reason)
     assert seen >= COUNTED | {"repair"}
@@ -180,8 +181,8 @@ def test_each_rate_is_computed_once(monkeypatch):
         return of(self, sums)
 
     monkeypatch.setattr(ic.Measure, "of", counted)
-    assert verdict_on(compas(), promise, ic.Question()).reason == "repair"
-    assert computed == ["fpr", "fnr"]
+    assert verdict_on(compas(), compas().groups, promise, ic.Question()).reason == "repair"
+    assert computed == ["fpr", "fnr", "base_rate"]
 
 
 @pytest.mark.parametrize("seed", range(6))

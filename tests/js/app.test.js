@@ -32,7 +32,9 @@ function ofCostOf(f, isEstablished = true) {
 function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
   const f = feasibility(tally, cost, tolerance);
   const own = {
-    confidence: 0.95, tolerance: 0, groups: f.costs.length, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
+    confidence: 0.95, tolerance: 0, groups: f.costs.length, intervals: f.costs.map(() => ({})), bias: [0, 0.03],
+    examined: tally.names.map((/** @type {string} */ name) => ({ name, mean_score: 0.4, base_rate: 0.5, gap: 0.1, gap_low: 0, gap_high: 0.04 })),
+    between: { under: { name: "a" }, over: { name: "b" }, bias_low: "3.0", bias_high: "6.0" },
     min_group: 30, min_label: 5, evidence: { fpr: {}, fnr: {} }, reconcilable: true,
   };
   return {
@@ -248,10 +250,40 @@ test("what is not established is not claimed", () => {
 
 test("a group that is off comes before what errors cost", () => {
   const all = found(twoGroups());
-  const off = sentencesOf({ ...all, own: { ...all.own, floors: [0.05, 0] } });
+  const offBy = (/** @type {number[]} */ ...floors) => {
+    const examined = floors.map((gap_low, i) => ({ ...all.own.examined[0], ...all.own.examined[i], gap_low }));
+    return { ...all.own, examined };
+  };
+  const off = sentencesOf({ ...all, own: offBy(0.05, 0) });
   assert.match(plainText(off.verdict), /^The scores of a do not mean what they say: [\d.]+\u00a0% on average, when [\d.]+\u00a0% died\.$/);
   assert.match(plainText(off.ledes[0] ?? []), /^a: scores are .* beyond chance by at least 5\.0 points\.$/);
   assert.deepEqual(off.keys.map((/** @type {any} */ key) => key.alert ?? false), [false, true, false, false]);
+  // A group that the page does not hold stays off, whoever is switched off.
+  const outside = offBy(0, 0, 0.6);
+  outside.examined[2] = { ...outside.examined[2], name: "c", base_rate: 1, gap: 0.7 };
+  for (const shown of [[0, 1], [0]]) {
+    const told = sentencesOf({ ...all, own: outside, shown });
+    assert.match(plainText(told.verdict), shown.length > 1 ? /^The scores of c do not mean what they say: 40.0\u00a0% on average, when 100.0\u00a0% died\.$/ : /^There is too little/);
+    if (shown.length > 1) assert.match(plainText(told.next), /^Check the labels of c: all are the same/);
+    assert.match(plainText(told.keys[1].note), /^c;/);
+  }
+});
+
+test("that a score means the same is said if it is established", () => {
+  const all = found(twoGroups());
+  const said = (/** @type {number[]} */ bias, shown = [0, 1]) => {
+    const { verdict, ledes } = sentencesOf({ ...all, own: { ...all.own, bias }, shown });
+    return [plainText(verdict), ...ledes.map(plainText)];
+  };
+  const same = "On average, a score means the same in each group to within 2 points.";
+  assert.ok(said([0, 0.02]).includes(same));
+  assert.ok(!said([0, 0.021]).some((one) => one.startsWith("On average, a score")));
+  assert.ok(said([0.03, 0.06]).some((one) => one.endsWith("The difference between groups is 3.0 to 6.0 points (95\u00a0% interval).")));
+  const [headline, detail] = said([0.041, 0.06]);
+  assert.equal(headline, "On average, a score does not mean the same for a as for b.");
+  assert.match(detail ?? "", /^On average, a score does not mean the same in each group/);
+  // The interval is about all groups together.
+  assert.ok(!said([0.041, 0.06], [0]).some((one) => one.includes("does not mean the same")));
 });
 
 test("two groups are needed, and several may be the costliest", () => {

@@ -16,6 +16,7 @@ from isocost.costs import Cost
 from isocost.errors import UncertainWarning, listing
 from isocost.groups import (
     Group,
+    as_group,
     columns_of,
     group_names,
     names_of,
@@ -29,13 +30,20 @@ from isocost.measures.feasibility import (
     large_groups,
     reach_of,
 )
-from isocost.measures.intervals import Estimates, Interval, Intervals, intervals_of
+from isocost.measures.intervals import (
+    UNKNOWN,
+    Estimates,
+    Interval,
+    Intervals,
+    disparity_intervals,
+    intervals_of,
+)
 from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
 from isocost.measures.recalibrated import Recalibrated, recalibrated
 from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.readings import Reading
-from isocost.result import Result
+from isocost.result import Record, Result
 from isocost.tables import (
     LINE,
     frame_of,
@@ -76,6 +84,52 @@ class Answer(Result):
         return self.question.threshold
 
 
+@dataclass(frozen=True)
+class Examined(Record):
+    """A group whose calibration is judged.
+
+    ``gap_low`` is the calibration gap that it has at least, all examined groups together, and
+    ``gap_high`` the largest that cannot be ruled out; NaN without intervals.
+    """
+
+    n: float
+    mean_score: float
+    base_rate: float
+    gap: float
+    gap_low: float
+    gap_high: float
+
+    @property
+    def has_one_label(self) -> bool:
+        """True if all labels of the group are the same."""
+        return self.base_rate in (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Others(Record):
+    """The groups that the audit of a page does not hold: they have no cost, or are too small.
+
+    ``examined`` are those whose calibration is judged all the same, ``bias`` is the interval for
+    them and the groups held, and ``small`` has the number of people of the rest, if it may be told.
+    """
+
+    examined: dict[Group, Examined] = field(default_factory=dict)
+    bias: tuple[float, float] = UNKNOWN
+    small: dict[Group, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Others:
+        """The reverse of :meth:`to_dict`."""
+        # What is not known is null in JSON.
+        nan = {None: math.nan}
+        examined = {
+            as_group(group): Examined(*(nan.get(value, value) for value in one.values()))
+            for group, one in content["examined"]
+        }
+        low, high = (nan.get(end, end) for end in content["bias"])
+        return cls(examined, (low, high), {as_group(g): nan.get(n, n) for g, n in content["small"]})
+
+
 @dataclass(frozen=True, repr=False)
 class Audit(Answer):
     """The numbers of the groups of a tally: their errors, costs and calibration.
@@ -109,14 +163,16 @@ class Audit(Answer):
         Which of them the printed table has.
     estimates : Estimates
         The numbers and their errors, as they were computed.
+    others : Others
+        The groups that the audit of a page does not hold.
     """
 
     format = "isocost-audit"
     written = (
         "question", "_reading", "_reading_notes", "groups", "overall", "disparity", "disparities",
         "generalized_equalized_odds_difference", "equalized_odds_difference", "four_fifths_ratio",
-        "feasibility", "_verdict", "compared", "_handed_over?", "intervals", "recalibrated",
-        "advice",
+        "feasibility", "_verdict", "compared", "examined", "too_small", "_handed_over?",
+        "intervals", "recalibrated", "advice",
     )  # fmt: skip
 
     question: Question
@@ -129,6 +185,7 @@ class Audit(Answer):
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
     estimates: Estimates | None = field(default=None, compare=False)
+    others: Others = field(default_factory=Others)
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -136,9 +193,28 @@ class Audit(Answer):
         return tuple(self.feasibility.costs)
 
     @cached_property
-    def examined(self) -> tuple[Group, ...]:
+    def examined(self) -> dict[Group, Examined]:
         """The groups whose calibration is judged; see ``examined_groups``."""
-        return examined_groups(self.tally, self.question.min_group)
+        own = {}
+        for group in examined_groups(self.tally, self.question.min_group):
+            m = self.groups[group]
+            _, high = m.intervals.get("calibration_gap", UNKNOWN)
+            gaps = m.calibration_gap, self.gap_floor(group), high
+            own[group] = Examined(m.n, m.mean_score, m.base_rate, *gaps)
+        return own | self.others.examined
+
+    @property
+    def too_small(self) -> dict[Group, float]:
+        """The groups that no test is about, and their numbers of people."""
+        rest = self.groups.keys() - {*self.compared, *self.examined}
+        return {g: m.n for g, m in self.groups.items() if g in rest} | self.others.small
+
+    @cached_property
+    def bias(self) -> Interval:
+        """The interval of the largest difference in mean label less mean score."""
+        if self.others.examined or self.intervals is None or self.estimates is None:
+            return self.others.bias
+        return disparity_intervals(self.estimates, ["bias"], tuple(self.examined))["bias"]
 
     @property
     def confidence(self) -> float | None:
@@ -162,10 +238,10 @@ class Audit(Answer):
         """The judgement of the numbers, in codes."""
         reach, difference = self.feasibility, self.disparity.difference
         short = reach.smallest_tolerance - reach.tolerance
-        examined = [self.groups[group] for group in self.examined]
+        examined = self.examined.values()
         findings = Findings(
             groups=len(large_groups(self.tally, self.question.min_group)),
-            gap=max(numbers.calibration_gap for numbers in examined),
+            gap=max(one.gap for one in examined),
             difference=difference,
             difference_low=difference,
             tolerance=reach.tolerance,
@@ -176,13 +252,17 @@ class Audit(Answer):
         )
         if self.intervals is None:
             return judge(findings, (self.disparity.highest,))
-        gaps = [numbers.intervals.get("calibration_gap") for numbers in examined]
+        lows = [(one.has_one_label, one.gap_low) for one in examined]
+        highs = [one.gap_high for one in examined if not math.isnan(one.gap_high)]
         excess_low, excess_high = self.intervals.excess
         findings = replace(
             findings,
             gap=math.nan,
-            gap_low=max(self.gap_floor(group) for group in self.examined),
-            gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
+            gap_low=max((low for has_one_label, low in lows if not has_one_label), default=0.0),
+            gap_high=max(highs, default=math.nan),
+            labels_low=max((low for has_one_label, low in lows if has_one_label), default=0.0),
+            bias_low=self.bias[0],
+            bias_high=self.bias[1],
             change=self.recalibrated.shown,
             difference_low=self.intervals.disparities["cost"][0],
             difference_high=self.intervals.disparities["cost"][1],
@@ -216,7 +296,7 @@ class Audit(Answer):
     @cached_property
     def miscalibrated(self) -> tuple[Group, ...]:
         """The groups that are shown to be miscalibrated, the worst first."""
-        floors = {group: self.gap_floor(group) for group in self.examined}
+        floors = {group: one.gap_low for group, one in self.examined.items()}
         off = [group for group in floors if floors[group] > CALIBRATED]
         return tuple(sorted(off, key=lambda group: -floors[group]))
 
@@ -558,7 +638,12 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     return result
 
 
-def audited(tally: Tally, question: Question, known: Estimates | None = None) -> Audit:
+def audited(
+    tally: Tally,
+    question: Question,
+    known: Estimates | None = None,
+    others: Others = Others(),  # noqa: B008 - frozen
+) -> Audit:
     """The audit of a tally, with the numbers that are ``known`` from one at the same threshold.
 
     It is about the people whose label and group are known; the reading counts the others.
@@ -573,7 +658,7 @@ def audited(tally: Tally, question: Question, known: Estimates | None = None) ->
     intervals = None
     spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
     if question.confidence is not None:
-        intervals = intervals_of(estimates, reach)
+        intervals = intervals_of(estimates, reach, len(others.examined))
         spans = [*intervals.groups.values(), intervals.overall]
     *each, overall = (
         Measures({name: float(column[i]) for name, column in columns.items()}, own)
@@ -595,6 +680,7 @@ def audited(tally: Tally, question: Question, known: Estimates | None = None) ->
         measures=choice.rows,
         shown=choice.shown,
         estimates=estimates,
+        others=others,
     )
 
 

@@ -40,12 +40,12 @@ from isocost.cells import KINDS, SUMS, Sums
 from isocost.checks import short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names
-from isocost.measures.calibration import SMOOTH_CELLS, Levels, gap_noise, levels_of
+from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
 from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
 from isocost.measures.rates import Columns, group_costs, trivial_costs
 from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
-from isocost.question import Question, asks
+from isocost.question import DEFAULT, Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
@@ -701,6 +701,13 @@ def _solve(bounds: CostBounds, t: int, target: float, error: float, side: int) -
     return next((root for root in real if root > 0.0), math.inf)
 
 
+def gap_floors(some: Sequence[Levels], groups: int, question: Question) -> list[float]:
+    """The calibration gap that each of some groups has at least, as in an audit of all groups."""
+    replicates = question.replicates or DEFAULT.replicates
+    draws, tail = normal_draws(replicates, question.seed), (1.0 - question.level) / 2.0
+    return [size_interval(*bin_noise(levels, draws), tail, groups)[2] for levels in some]
+
+
 def normal_draws(replicates: int, seed: int) -> Floats:
     """Chance deviations of calibration gaps, in standard errors: (replicates, cells)."""
     return np.random.default_rng(seed).standard_normal((replicates, SMOOTH_CELLS))
@@ -803,10 +810,13 @@ def intervals(tally: Tally, question: Question) -> Intervals:
     return intervals_of(Estimates(tally, question, groups), reach)
 
 
-def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
-    """The intervals of an audit of the groups whose feasibility is ``reach``."""
+def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> Intervals:
+    """The intervals of an audit of the groups whose feasibility is ``reach``.
+
+    ``outside`` is how many groups that are not in the tally are examined with these.
+    """
     tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
-    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    level, examined = question.level, len(examined_groups(tally, question.min_group)) + outside
     draws = normal_draws(question.replicates, question.seed) if question.replicates else None
     everyone = (*range(len(tally.groups)), None)
     spans = [estimates.spans(group, draws, examined) for group in everyone]
@@ -863,7 +873,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
 def disparity_intervals(
     estimates: Estimates, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
-    """The intervals of some disparities of an audit, plain measures or "cost", and no others.
+    """The intervals of some disparities of an audit: of plain measures, "bias" or "cost".
 
     Examples
     --------
@@ -875,13 +885,12 @@ def disparity_intervals(
     """
     disparities = {}
     for name in names:
-        ends = []
+        row, ends = BIAS if name == BIAS.name else MEASURES.get(name), []
         for index in map(estimates.tally.index_of, groups):
-            if name == "cost":
-                span = estimates.cost_interval(index)
+            if row is None:
+                value, span = estimates.value(name, index), estimates.cost_interval(index)
             else:
-                span = estimates.interval(MEASURES[name], index)
-            ends.append((estimates.value(name, index), *span))
-        level = estimates.question.level
-        disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
+                value, span = float(estimates.column(row)[index]), estimates.interval(row, index)
+            ends.append((value, *span))
+        disparities[name] = range_interval(np.array(ends), estimates.question.level, row)
     return disparities

@@ -44,6 +44,9 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
         (
             ("unknown", "groups", "<=", 1),
             ("no", "gap_low", ">", CALIBRATED),
+            ("no", "labels_low", ">", CALIBRATED),
+            # Two groups that are each off by no more may differ by twice as much.
+            ("no", "bias_low", ">", 2 * CALIBRATED),
             ("unknown", "gap_high", ">", UNKNOWN),
             ("unknown", "gap", ">", CALIBRATED),
         ),
@@ -58,8 +61,20 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
             (True, "change", ">", MOVED),
             # On the page the change is not known for every cost.
             (True, "gap_low", ">", CALIBRATED),
+            (False, "labels_low", ">", CALIBRATED),
+            (True, "bias_low", ">", 2 * CALIBRATED),
         ),
         False,
+    ),
+    ("curable", ((False, "labels_low", ">", CALIBRATED),), True),
+    (
+        "same",
+        (
+            ("unknown", "groups", "<=", 1),
+            ("yes", "bias_high", "<=", CALIBRATED),
+            ("no", "bias_low", ">", CALIBRATED),
+        ),
+        "unknown",
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
     (
@@ -96,7 +111,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Is there enough data?": ("enough",),
-    "Is each group calibrated?": ("calibrated", "recalibrate"),
+    "Is each group calibrated?": ("calibrated", "recalibrate", "curable", "same"),
     "Do costs differ by more than the tolerance?": ("differs", "established", "equal"),
     "Can they be made equal?": ("reachable", "feasible"),
     "Is a repair expected to help people not seen?": ("helps",),
@@ -106,6 +121,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
 REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("few", {"enough": False}, False),
     ("uncalibrated", {"recalibrate": True}, False),
+    ("one_label", {"curable": False}, False),
     ("equal", {"equal": True}, False),
     ("unestablished", {"established": False}, False),
     ("infeasible", {"feasible": "no"}, False),
@@ -126,7 +142,12 @@ class Findings(Record):
     groups : int
         How many groups are large enough to be compared.
     gap_low, gap_high : float
-        The calibration gap that some group has at least, and the largest that cannot be ruled out.
+        The calibration gap that some group with both labels has at least, and the largest of any
+        group that cannot be ruled out.
+    labels_low : float
+        The gap that some group with one label only has at least: recalibration cannot close it.
+    bias_low, bias_high : float
+        The interval of the largest difference between two groups in mean label less mean score.
     gap : float
         Without intervals, the largest calibration gap as measured.  It is biased upwards, so one
         within the limit passes, and a larger one may be chance.
@@ -150,6 +171,9 @@ class Findings(Record):
     groups: int
     gap_low: float = 0.0
     gap_high: float = math.nan
+    labels_low: float = 0.0
+    bias_low: float = math.nan
+    bias_high: float = math.nan
     gap: float = math.nan
     change: float = math.nan
     difference: float = 0.0
@@ -178,6 +202,9 @@ class Verdict(Record):
     recalibrate : bool
         Whether recalibration comes first: it moves the difference in cost between two groups, by
         more than the tolerance and 0.01.
+    same : {"yes", "no", "unknown"}
+        Whether a score means the same in each group on average, to within 0.02; beyond 0.04 groups
+        are not calibrated either.
     differs : bool
         Whether the costs, as measured, differ by more than the tolerance.
     established : bool
@@ -193,7 +220,8 @@ class Verdict(Record):
     act : bool
         True if a repair is advised.
     reason : str
-        The code of the first answer that settles it: "few", "uncalibrated", "equal" (within the
+        The code of the first answer that settles it: "few", "uncalibrated", "one_label" (only
+        groups with one label are off, so that their labels are in doubt), "equal" (within the
         tolerance), "unestablished" (neither that nor beyond it), "infeasible", "unreachable"
         (infeasible as measured, but that is not established), "unhelpful", "uncertain" (feasible as
         measured, but not established) or "repair".
@@ -204,6 +232,7 @@ class Verdict(Record):
     enough: bool
     calibrated: YesNo
     recalibrate: bool
+    same: YesNo
     differs: bool
     established: bool
     equal: bool
@@ -242,5 +271,5 @@ def judge(findings: Findings, highest: tuple[Group, ...] = ()) -> Verdict:
         for reason, needed, act in REASONS
         if all(answers[name] == value for name, value in needed.items())
     )
-    del answers["reachable"]
+    del answers["reachable"], answers["curable"]
     return Verdict(**answers, act=act, reason=reason, highest=highest, findings=findings)

@@ -35,6 +35,10 @@ SENTENCES = {
     "alike_plain": "Errors cost the same in every group",
     "headline_few": "There is too little data to compare the groups.",
     "headline_uncalibrated": "The scores of {off} do not mean what they say.",
+    "headline_uncalibrated_one": (
+        "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
+        "{positive}."
+    ),
     "headline_moved": (
         "The costs of {one} and {other} differ by {now}, but by {then} if scores meant what they "
         "say."
@@ -42,6 +46,9 @@ SENTENCES = {
     "headline_turned": (
         "The cost of {one} is {now} higher than that of {other}, but {then} lower if scores meant "
         "what they say."
+    ),
+    "headline_uncalibrated_between": (
+        "On average, a score does not mean the same for {under} as for {over}."
     ),
     "headline_equal": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
@@ -65,6 +72,10 @@ SENTENCES = {
     "next_uncalibrated": (
         "Recalibrate the scores of each group first, on other people than they were trained on. "
         "Until a score means the same for everybody, comparing errors says little."
+    ),
+    "next_one_label": (
+        "Check the labels of {off}: all are the same, and the scores do not say so. Recalibration "
+        "learns nothing from one label. Comparing errors can wait until labels and scores agree."
     ),
     "next_equal": "Nothing needs to be changed. Audit again when new data arrive.",
     "next_unestablished": "Leave everybody’s score as it is. {more_data}",
@@ -122,6 +133,13 @@ SENTENCES = {
         "is not known whether that is more than chance."
     ),
     "calibrated_yes": ("No group’s scores were found to be miscalibrated by more than {limit}."),
+    "same_yes": "On average, a score means the same in each group to within {limit}.",
+    "same_no": (
+        "On average, a score does not mean the same in each group: for {under} it is "
+        "{under_score}, and {under_rate} {positive}; for {over} it is {over_score}, and "
+        "{over_rate} {positive}. The difference between groups is {bias_low} to {bias_high} points "
+        "({level} interval)."
+    ),
     "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
     "difference": ("The difference is {difference} ({level} interval {span_low} to {span_high})."),
     "difference_many": (
@@ -207,6 +225,10 @@ SENTENCES = {
         "The scores of at least one group do not mean what they say: recalibrate them before they "
         "are repaired"
     ),
+    "doubt_one_label": (
+        "All labels of at least one group are the same, and its scores do not say so: check them "
+        "before scores are repaired"
+    ),
     "doubt_unestablished": (
         "It is not established that groups differ in {what} by more than the tolerance: this rule "
         "may only follow chance"
@@ -217,6 +239,7 @@ SENTENCES = {
     "doubt_uncalibrated_next": (
         "recalibrate each group first, in the same rule: {recalibrate_first}"
     ),
+    "doubt_one_label_next": "check the labels, or leave the group out ({drop})",
     "doubt_unestablished_next": (
         "gather more data ({planning} tells how much), and leave the scores as they are until then"
     ),
@@ -252,6 +275,10 @@ SENTENCES = {
     ),
     "choice_unsound": (
         "Recalibrate first ({recalibrate}): the scores of {off} do not mean what they say, and no "
+        "repair is judged by such scores."
+    ),
+    "choice_one_label": (
+        "Check the labels of {off} first: all are the same, and the scores do not say so. No "
         "repair is judged by such scores."
     ),
     "choice_unestablished": (
@@ -329,13 +356,12 @@ SENTENCES = {
         "({level} interval {if_low} to {if_high}). Shares to withhold for equal costs: {shares} as "
         "measured, {shares_then} if calibrated."
     ),
-    "note_one_label": (
-        "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
+    "no_cost": (
+        "Left out of the comparison of costs, with fewer than {min_label} people of an outcome: "
+        "{groups}. Whether their scores are calibrated was tested."
     ),
-    "note_small": (
-        "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
-        "{min_label} of an outcome)."
-    ),
+    "too_small": "Left out of every test, with fewer than {min_group} people: {groups}.",
+    "with_people": "{group} ({count})",
     "note_weights": (
         "For calibrated scores the ratio of the weights of {cost} cancels out of equal cost; only "
         "miscalibration makes it matter."
@@ -413,8 +439,8 @@ class Note:
 
 
 CAUTIONS = (
-    "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
-    "read_rank", "read_scale", "read_dropped", "read_unknown",
+    "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale", "read_dropped",
+    "read_unknown",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

@@ -55,18 +55,20 @@ MOST_TIMES = 1000
 
 DETAILS = {
     "few": ("few_groups",),
-    "uncalibrated": ("recalibrated", "calibrated"),
-    "equal": ("calibrated", "range"),
-    "unestablished": ("calibrated", "difference"),
-    "infeasible": ("calibrated", "difference", "highest", "limit"),
-    "unreachable": ("calibrated", "difference", "highest", "excess"),
-    "uncertain": ("calibrated", "difference", "highest", "excess"),
-    "unhelpful": ("calibrated", "difference", "highest", "unhelpful"),
-    "repair": ("calibrated", "difference", "highest", "helps"),
+    "uncalibrated": ("recalibrated", "off", "same"),
+    "one_label": ("off",),
+    "equal": ("off", "calibrated", "same", "range"),
+    "unestablished": ("off", "calibrated", "same", "difference"),
+    "infeasible": ("off", "calibrated", "same", "difference", "highest", "limit"),
+    "unreachable": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "uncertain": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "unhelpful": ("off", "calibrated", "same", "difference", "highest", "unhelpful"),
+    "repair": ("off", "calibrated", "same", "difference", "highest", "helps"),
 }
 """The sentences of the details for each reason of a verdict; the page reads the same table.  One
 on calibration, on the difference or on new people takes the form that fits the answer.  Groups
-whose scores are off have a sentence each."""
+whose scores are off have a sentence each; whether a score means the same in each group is said only
+if there are none, and it is known."""
 
 LEFT_OUT = ("read_dropped", "read_unknown")
 """Notes on rows that no number rests on; they stand in the first lines."""
@@ -118,16 +120,21 @@ def statement(
 36\u00a0% if Caucasian. No repair can close this gap and keep the scores calibrated.
     """
     if names is None:
-        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+        names = {group: Name(name) for group, name in shown_names(named_groups(audit)).items()}
     calls = commands(audit, data)
     fields = _fields(audit, names, vocabulary)
     return Statement(
         headline(audit.advised, audit.cost.kind, fields),
         fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
-        list(_left_out(audit)),
+        list(_left_out(audit, names, fields)),
         list(_notes(audit, names, {**fields, **calls})),
     )
+
+
+def named_groups(audit: Audit) -> tuple[Group, ...]:
+    """The groups of an audit, and those that it does not hold but speaks of."""
+    return (*audit.groups, *audit.others.examined, *audit.others.small)
 
 
 def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
@@ -193,13 +200,17 @@ Fields = dict[str, Any]
 
 def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
     """The sentence that gives the reason of a verdict about a kind of cost."""
-    form = {"unreachable": "uncertain"}.get(verdict.reason, verdict.reason)
+    form = {"unreachable": "uncertain", "one_label": "uncalibrated"}.get(
+        verdict.reason, verdict.reason
+    )
     if verdict.findings.tolerance > 0:
         form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
     elif form == "unestablished" and not verdict.differs:
         form = "same"
-    if form == "uncalibrated" and not math.isnan(verdict.findings.change):
+    if verdict.reason == "uncalibrated" and not math.isnan(verdict.findings.change):
         form = "turned" if fields["is_turned"] else "moved"
+    elif form == "uncalibrated":
+        form += "_one" if "base_rate" in fields else "" if fields["off"] else "_between"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
     if int(fields["count"]) > 2:
         gap = fill(SENTENCES["of_many"], gap=gap, count=fields["count"])
@@ -271,7 +282,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "limit": f"{100 * CALIBRATED:g} points",
         "level": f"{100 * audit.question.level:.4g}\u00a0%",
         "min_group": f"{audit.question.min_group:,}",
-        "min_label": str(MIN_LABEL),
+        "min_label": str(max(1, min(MIN_LABEL, audit.question.min_group))),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
         "span_low": figures.bare(audit.cost_interval[0]),
         "span_high": figures.difference(audit.cost_interval[1]),
@@ -283,7 +294,20 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     if ends := found.intervals:
         for name, (low, high) in {"by": ends.change, "if": ends.difference}.items():
             fields |= {f"{name}_low": figures.bare(low), f"{name}_high": figures.difference(high)}
-    return fields
+    if len(audit.miscalibrated) == 1:
+        fields |= _means(audit, audit.miscalibrated[0], figures)
+    return fields | between_fields(audit, names)
+
+
+def between_fields(audit: Audit, names: Mapping[Group, Name]) -> dict[str, str | Name]:
+    """The groups whose mean scores are furthest too low and too high, and their numbers."""
+    order = sorted(audit.examined.items(), key=lambda one: one[1].base_rate - one[1].mean_score)
+    fields: dict[str, str | Name] = {}
+    for end, (group, one) in (("over", order[0]), ("under", order[-1])):
+        fields |= {end: names[group]}
+        fields |= {f"{end}_score": percent(one.mean_score), f"{end}_rate": percent(one.base_rate)}
+    ends = (f"{100 * end:.1f}" for end in audit.bias)
+    return fields | dict(zip(("bias_low", "bias_high"), ends, strict=True))
 
 
 def figures_of(audit: Audit) -> Figures:
@@ -292,7 +316,7 @@ def figures_of(audit: Audit) -> Figures:
 
 
 def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
-    numbers = audit.groups[group]
+    numbers = vars(audit.examined[group])
     return {name: figures.percent(numbers[name]) for name in ("mean_score", "base_rate")}
 
 
@@ -313,10 +337,24 @@ def few_names(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict = audit.advised
+    verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
     for name in DETAILS[verdict.reason]:
-        if name == "calibrated":
-            yield from _calibrated(audit, names, fields)
+        if name == "off":
+            for group in off[:FEW]:
+                own = {
+                    "group": names[group],
+                    "gap": f"{figures.points(audit.examined[group].gap)} points",
+                    "floor": f"{figures.points(audit.examined[group].gap_low)} points",
+                    **_means(audit, group, figures),
+                }
+                yield fill(SENTENCES["off_group"], **{**fields, **own})
+            if len(off) > FEW:
+                yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+        elif name == "calibrated":
+            yield _calibrated(audit, names, fields)
+        elif name == "same":
+            if verdict.same != "unknown" and not off:
+                yield fill(SENTENCES[f"same_{verdict.same}"], **fields)
         elif name == "difference":
             many = "_many" if len(audit.compared) > 2 else ""
             form = many if audit.intervals else "_measured"
@@ -328,7 +366,21 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
             yield fill(SENTENCES[name], **fields)
 
 
-def _left_out(audit: Audit) -> Iterator[Sentence]:
+def _left_out(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    """Who was left out of which question: groups with their numbers of people, then rows."""
+    no_cost = {g: one.n for g, one in audit.examined.items() if g not in audit.compared}
+    for key, some in (("no_cost", no_cost), ("too_small", audit.too_small)):
+        most = sorted(some, key=lambda group: -some[group])
+        listed: list[str | Name | Sentence] = [
+            names[g]
+            if math.isnan(some[g])
+            else fill(SENTENCES["with_people"], group=names[g], count=people_text(some[g]))
+            for g in most[:FEW]
+        ]
+        if len(some) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
+        if some:
+            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key in LEFT_OUT:
             yield note.sentence
@@ -383,13 +435,15 @@ def _shares(alpha: Mapping[Group, float], names: Mapping[Group, Name]) -> str | 
     return joined(shares)
 
 
+def people_text(n: float) -> str:
+    """A number of people with its unit."""
+    return f"{n:,.0f} {'person' if n == 1 else 'people'}"
+
+
 def left_out_notes(left_out: Mapping[Group, float]) -> list[str]:
     """The sentence that names groups without numbers and how many people they have, if any."""
     names = shown_names(left_out)
-    each = [
-        f"{names[group]} ({n:,.0f} {'person' if n == 1 else 'people'})"
-        for group, n in left_out.items()
-    ]
+    each = [f"{names[group]} ({people_text(n)})" for group, n in left_out.items()]
     return [SENTENCES["left_out"].format(groups=listing(each, FEW))] if each else []
 
 
@@ -466,15 +520,6 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = few_names([names[group] for group in untold])
         yield Note("note_uninformative", {"groups": groups})
-    others = [group for group in audit.groups if group not in audit.compared]
-    alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
-    kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
-    for key, some in kinds.items():
-        listed: list[str | Name | Sentence] = [names[group] for group in some[:FEW]]
-        if len(some) > FEW:
-            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
-        if some:
-            yield Note(key, {**fields, "groups": joined(listed)})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield Note("note_weights", {"cost": str(cost)})
 
@@ -489,28 +534,13 @@ def _tells_nothing(audit: Audit, group: Group) -> bool:
     return numbers.intervals["cost"][0] > numbers.intervals["trivial_cost"][1]
 
 
-def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
-    verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
-    for group in off[:FEW]:
-        own = {
-            "group": names[group],
-            "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
-            "floor": f"{figures.points(audit.gap_floor(group))} points",
-            **_means(audit, group, figures),
-        }
-        yield fill(SENTENCES["off_group"], **{**fields, **own})
-    if len(off) > FEW:
-        yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
-    if verdict.calibrated == "no":
-        if not verdict.recalibrate:
-            yield fill(SENTENCES["calibrated_no"], **fields)
-        return
-    if verdict.calibrated == "yes":
-        yield fill(SENTENCES["calibrated_yes"], **fields)
-        return
-    kind, gaps = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
+def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Sentence:
+    if audit.verdict.calibrated != "unknown":
+        return fill(SENTENCES[f"calibrated_{audit.verdict.calibrated}"], **fields)
+
+    kind, own = "measured", {g: one.gap for g, one in audit.examined.items()}
     if audit.intervals is not None:
-        kind, gaps = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in gaps}
-    worst = max(gaps, key=lambda group: gaps[group])
-    gap = f"{figures.points(gaps[worst])} points"
-    yield fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})
+        kind, own = "unknown", {g: one.gap_high for g, one in audit.examined.items()}
+    worst = max(own, key=lambda group: own[group])
+    gap = f"{figures_of(audit).points(own[worst])} points"
+    return fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})
