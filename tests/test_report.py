@@ -277,8 +277,9 @@ def test_repairs_are_counted_as_by_compare_and_tiny_groups_are_named():
             assert f" {100 * share:.1f} % " in told
         for group, changes in one.by_group.items():
             assert f"{group} {100 * changes.changed:.1f} %" in told or not changes.changed
-    told = "Too small to compare, and not on this page: few. Rules made here leave their scores"
-    assert told in Texts(html).text
+    text = " ".join(Texts(html).text.split())
+    assert "Left out of every test, with fewer than 30 people: few (6 people)." in text
+    assert "not on this page, and rules made here leave their scores as they are." in text
     assert data_of(html)["tally"]["roster"] == [
         0, 1, {"group": "few", "n": 6.0, "base_rate": 0.5},
     ]  # fmt: skip
@@ -294,6 +295,7 @@ def test_small_cells_are_merged_and_small_groups_left_out():
     text = Texts(html).text
     assert "cells of fewer than 40 rows, merged with their neighbours" in text
     assert "groups that are not compared: few" in text
+    assert "with fewer than 30 people: few." in " ".join(text.split())
     assert "an average score of 45 % if African-American, 36 % if Caucasian" in text
 
 

@@ -252,15 +252,18 @@ class Audit(Answer):
         )
         if self.intervals is None:
             return judge(findings, (self.disparity.highest,))
-        lows = [(one.has_one_label, one.gap_low) for one in examined]
+        lows = {
+            kind: max((one.gap_low for one in examined if one.has_one_label == kind), default=0.0)
+            for kind in (False, True)
+        }
         highs = [one.gap_high for one in examined if not math.isnan(one.gap_high)]
         excess_low, excess_high = self.intervals.excess
         findings = replace(
             findings,
             gap=math.nan,
-            gap_low=max((low for has_one_label, low in lows if not has_one_label), default=0.0),
+            gap_low=lows[False],
             gap_high=max(highs, default=math.nan),
-            labels_low=max((low for has_one_label, low in lows if has_one_label), default=0.0),
+            labels_low=lows[True],
             bias_low=self.bias[0],
             bias_high=self.bias[1],
             change=self.recalibrated.shown,

@@ -44,7 +44,7 @@ from isocost.errors import (
 from isocost.groups import Group, group_names, names_of, to_json
 from isocost.judging.audit import Audit, Others, audited, audits
 from isocost.measures.feasibility import fitted_groups
-from isocost.measures.intervals import Estimates
+from isocost.measures.intervals import UNKNOWN, Estimates
 from isocost.measures.table import MEASURES, Measure
 from isocost.page.charts import INSTALL, altair
 from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
@@ -214,7 +214,7 @@ def others_of(audit: Audit, kept: Collection[Group], least: int) -> Others:
         if group not in kept and not ((counts[group] > 0) & (counts[group] < least)).any()
     }
     small = {group: math.nan if least else n for group, n in audit.too_small.items()}
-    return Others(examined, audit.bias, small)
+    return Others(examined, audit.bias if examined else UNKNOWN, small)
 
 
 def _measure_dict(measure: Measure) -> dict[str, Any]:

@@ -37,12 +37,16 @@ YesNo = Literal["yes", "no", "unknown"]
 
 Comparison = tuple[Any, str, str, float | str]
 
+_FEW: Comparison = (False, "groups", "<=", 1)
+
+_NOT_KNOWN: Comparison = ("unknown", "groups", "<=", 1)
+
 ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
-    ("enough", ((False, "groups", "<=", 1),), True),
+    ("enough", (_FEW,), True),
     (
         "calibrated",
         (
-            ("unknown", "groups", "<=", 1),
+            _NOT_KNOWN,
             ("no", "gap_low", ">", CALIBRATED),
             ("no", "labels_low", ">", CALIBRATED),
             # Two groups that are each off by no more may differ by twice as much.
@@ -69,36 +73,20 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
     ("curable", ((False, "labels_low", ">", CALIBRATED),), True),
     (
         "same",
-        (
-            ("unknown", "groups", "<=", 1),
-            ("yes", "bias_high", "<=", CALIBRATED),
-            ("no", "bias_low", ">", CALIBRATED),
-        ),
+        (_NOT_KNOWN, ("yes", "bias_high", "<=", CALIBRATED), ("no", "bias_low", ">", CALIBRATED)),
         "unknown",
     ),
     ("differs", ((True, "difference", ">", "tolerance"),), False),
-    (
-        "established",
-        ((False, "groups", "<=", 1), (True, "difference_low", ">", "tolerance")),
-        False,
-    ),
+    ("established", (_FEW, (True, "difference_low", ">", "tolerance")), False),
     (
         "equal",
-        (
-            (False, "groups", "<=", 1),
-            (False, "tolerance", "<=", 0.0),
-            (True, "difference_high", "<=", "tolerance"),
-        ),
+        (_FEW, (False, "tolerance", "<=", 0.0), (True, "difference_high", "<=", "tolerance")),
         False,
     ),
     ("reachable", ((True, "excess", "<=", 0.0),), False),
     (
         "feasible",
-        (
-            ("unknown", "groups", "<=", 1),
-            ("no", "excess_low", ">", 0.0),
-            ("yes", "excess_high", "<=", 0.0),
-        ),
+        (_NOT_KNOWN, ("no", "excess_low", ">", 0.0), ("yes", "excess_high", "<=", 0.0)),
         "unknown",
     ),
     (
