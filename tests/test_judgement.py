@@ -22,8 +22,8 @@ from isocost.verdict.wording import DETAILS, statement
 from tests.populations import drawn_rows
 
 ANSWERED = (
-    "enough", "calibrated", "recalibrate", "same", "differs", "established", "equal", "feasible", "helps", "act",
-    "reason",
+    "enough", "calibrated", "recalibrate", "same", "differs", "established", "equal", "feasible",
+    "helps", "act", "reason",
 )  # fmt: skip
 CLEAR = Findings(
     groups=2,

@@ -1,7 +1,6 @@
 """Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
 
 import json
-import math
 import re
 import warnings
 

@@ -59,7 +59,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
     (
         "recalibrate",
         (
-            (False, "groups", "<=", 1),
+            _FEW,
             (False, "change", "<=", "tolerance"),
             (False, "change", "<=", MOVED),
             (True, "change", ">", MOVED),
