@@ -213,7 +213,8 @@ def drawn(n, seed, base=0.4, apart=0.0, power=1.0):
     random = np.random.default_rng(seed)
     group = random.integers(0, 2, n)
     score = random.beta(base * 6 * (1 + apart * (group - 0.5)), 6 * (1 - base))
-    return {"score": score, "label": random.random(n) < score ** np.where(group, power, 1.0), "group": group}
+    chance = score ** np.where(group, power, 1.0)
+    return {"score": score, "label": random.random(n) < chance, "group": group}
 
 
 def test_costs_that_are_equal_are_left_alone():
