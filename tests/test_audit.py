@@ -207,6 +207,37 @@ def test_at_the_tolerance_itself_no_number_of_people_settles_it():
     assert unknown.verdict.reason == "unestablished"
 
 
+def offset_rows(offset, n):
+    """Scores of 0.3, 0.5 and 0.7 that are so much too low in group a, and too high in group b."""
+    score = np.repeat([0.3, 0.5, 0.7], n)
+    columns = {"score": np.tile(score, 2), "group": np.repeat(["a", "b"], 3 * n)}
+    labels = [np.arange(n) < round(n * (h + d)) for d in (offset, -offset) for h in (0.3, 0.5, 0.7)]
+    return columns | {"label": np.concatenate(labels).astype(int)}
+
+
+def test_what_a_score_means_between_groups_is_tested():
+    n, offsets = 3000, (0.0, 0.005, 0.02, 0.029)
+    found = {d: ic.audit(offset_rows(d, n), "fpr", replicates=0) for d in offsets}
+    for offset, audit in found.items():
+        rates = np.array([0.3, 0.5, 0.7])[:, None] + [offset, -offset]
+        error = math.sqrt((rates * (1 - rates)).mean(axis=0).sum() / (3 * n))
+        ends = 2 * offset - 1.96 * error, 2 * offset + 1.96 * error
+        assert audit.bias == pytest.approx((max(0, ends[0]), ends[1]), abs=1e-4)
+        assert not audit.miscalibrated
+    verdicts = {offset: audit.verdict for offset, audit in found.items()}
+    assert [one.same for one in verdicts.values()] == ["yes", "unknown", "no", "no"]
+    assert [one.calibrated for one in verdicts.values()] == ["yes", "yes", "yes", "no"]
+    told = [audit.advice.split("\n") for audit in found.values()]
+    same = "On average, a score means the same in each group to within 2 points."
+    assert [same in lines for lines in told] == [True, False, False, False]
+    assert "No group’s scores were found to be miscalibrated by more than 2 points." in told[1]
+    between = [any("does not mean the same in each" in one for one in lines) for lines in told]
+    assert between == [False, False, True, True]
+    assert verdicts[0.029].reason == "uncalibrated"
+    assert told[3][0] == "On average, a score does not mean the same for group a as for group b."
+    assert told[3][1].startswith("Recalibrate the scores of each group first")
+
+
 def graded(many, shrink=0.1):
     """Calibrated scores that say less for each group than for the one before."""
     rng = np.random.default_rng(1)

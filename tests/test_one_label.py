@@ -234,6 +234,9 @@ def test_a_calibration_gap_is_asked_about_like_any_other():
     assert "ecalibrate" not in said.replace("Recalibration learns nothing from one label.", "")
     fair = {**rows, "score": np.where(rows["group"] == "c", 0.999, rows["score"])}
     assert ic.audit(fair, "fpr").verdict.calibrated == "yes"
+    examined = dict(json.loads(found.to_json())["examined"])
+    assert examined["c"]["n"] == 2049
+    assert examined["c"]["gap_low"] == pytest.approx(found.verdict.findings.labels_low)
     # Neither does a repair of the others pass over it.
     made = ic.compare(rows, cost="fpr")
     assert made.choice.reason == "one_label"
