@@ -155,6 +155,8 @@ class Audit(Answer):
         The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally
         What it was computed from.
+    recalibrated : Recalibrated
+        The costs if the scores of each group were calibrated, computed when first looked at.
     intervals : Intervals or None
         How far the numbers may be off by chance; see :class:`isocost.measures.intervals.Intervals`.
     measures : {name: Measure}
@@ -373,7 +375,8 @@ class Audit(Answer):
             "groups": a row for each group and a last one for everybody, whose group is missing;
             columns ``group`` (or one for each group column, if there are several), ``n``,
             ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
-            ``fpr`` where there are intervals.  If measures were chosen by name, only those.
+            ``fpr`` where there are intervals; last ``recalibrated_cost``, the cost if calibrated.
+            If measures were chosen by name, only those.
             "disparities": a row for each measure, with the largest difference between two groups,
             its interval, the ratio, and the two groups.
         backend : str, optional
