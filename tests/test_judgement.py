@@ -22,8 +22,8 @@ from isocost.verdict.wording import DETAILS, statement
 from tests.populations import drawn_rows
 
 ANSWERED = (
-    "enough", "calibrated", "same", "differs", "established", "equal", "feasible", "helps", "act",
-    "reason",
+    "enough", "calibrated", "recalibrate", "same", "differs", "established", "equal", "feasible",
+    "helps", "act", "reason",
 )  # fmt: skip
 CLEAR = Findings(
     groups=2,
@@ -88,6 +88,15 @@ def test_every_reason_for_doing_nothing_is_a_sentence():
         ({"labels_low": 0.6, "gap_low": 0.03}, "uncalibrated", False),
         ({"bias_low": 0.041}, "uncalibrated", False),
         ({"bias_low": 0.04}, "repair", True),
+        # Scores that are off stop nothing unless that moves the difference in cost.
+        ({"gap_low": 0.3, "bias_low": 0.3, "change": 0.0}, "repair", True),
+        ({"change": 0.01}, "repair", True),
+        ({"change": 0.011}, "uncalibrated", False),
+        ({"change": 0.04, "tolerance": 0.04}, "repair", True),
+        ({"change": 0.041, "tolerance": 0.04}, "uncalibrated", False),
+        ({"labels_low": 0.6, "change": 0.0}, "one_label", False),
+        ({"labels_low": 0.6, "change": 0.011}, "uncalibrated", False),
+        ({"groups": 1, "change": 0.3}, "few", False),
         # Equality is never taken for granted: not without a tolerance, not without an interval.
         (
             {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0},
@@ -157,8 +166,8 @@ def test_the_page_judges_as_python_does():
     states = []
     for _ in range(1000):
         # Values from a short list meet each bound exactly, too.
-        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 13).tolist()
-        for place, chance in ((1, 0.1), (3, 0.5), (4, 0.2), (5, 0.8)):
+        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 14).tolist()
+        for place, chance in ((1, 0.1), (3, 0.5), (4, 0.2), (5, 0.8), (6, 0.5)):
             if rng.random() < chance:
                 values[place] = float("nan")
         asked = rng.choice([0.05, 0.06, float("nan")], 2).tolist()
@@ -202,12 +211,18 @@ def population(shapes, sizes, seed=0, shift=0.0):
     return ic.tally(drawn_rows(seed, sizes, shapes, shift))
 
 
+SECOND = 0.08 * np.repeat([0, 1], 3000)
+"""Scores of the second of two groups are too low."""
+
+
 @pytest.mark.parametrize(
     ("tally", "cost", "reason"),
     [
         (compas(), "fpr", "infeasible"),
         (population([(2, 3)] * 2, [12, 13]), "fpr", "few"),
-        (population([(2, 3)] * 2, [3000, 3000], shift=0.08), "fpr", "uncalibrated"),
+        (population([(2, 3)] * 2, [3000, 3000], shift=SECOND), "fpr", "uncalibrated"),
+        # Both are off alike.
+        (population([(2, 3)] * 2, [3000, 3000], shift=0.08), "fpr", "unestablished"),
         (population([(2, 3)] * 4, [300] * 4), "fpr", "unestablished"),
         (population([(0.6, 1.2), (0.7, 0.9)], [3000, 3000]), "fpr", "repair"),
     ],

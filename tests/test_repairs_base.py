@@ -1,7 +1,6 @@
 """Whether the data support a repair: functions warn, rules carry a note, the command refuses."""
 
 import json
-import math
 import re
 import warnings
 
@@ -160,8 +159,7 @@ def test_the_reason_is_that_of_an_audit():
         lows, highs = zip(*(audit.intervals.disparities[name] for name in equal), strict=True)
         findings = Findings(
             groups=audit.verdict.findings.groups,
-            gap_low=max(map(audit.gap_floor, audit.compared)) if calibrated else 0.0,
-            bias_low=audit.bias[0] if calibrated else math.nan,
+            change=audit.recalibrated.shown if calibrated else 0.0,
             difference=max(audit.disparities[name].difference for name in equal),
             difference_low=max(lows),
             difference_high=max(highs),
@@ -183,7 +181,7 @@ def test_each_rate_is_computed_once(monkeypatch):
 
     monkeypatch.setattr(ic.Measure, "of", counted)
     assert verdict_on(compas(), compas().groups, promise, ic.Question()).reason == "repair"
-    assert computed == ["fpr", "fnr", "bias"]
+    assert computed == ["fpr", "fnr", "base_rate"]
 
 
 @pytest.mark.parametrize("seed", range(6))

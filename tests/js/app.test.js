@@ -269,6 +269,32 @@ test("a group that is off comes before what errors cost", () => {
   }
 });
 
+test("recalibration comes first if it moves the difference in cost", () => {
+  const all = found(twoGroups());
+  const [one, other] = [all.f.target, 1 - all.f.target];
+  const now = all.f.costs[one] - all.f.costs[other];
+  /** @param {number} then the difference if calibrated @param {number} tolerance */
+  const said = (then, tolerance = 0, gap_low = 0.05) => {
+    const costs = all.f.costs.map((/** @type {number} */ cost, /** @type {number} */ i) => (i === one ? cost + then - now : cost));
+    const recalibrated = { costs, between: [one, other], change: [then - now - 0.01, then - now + 0.01] };
+    const findings = { ...all.ofCost.findings, change: Math.abs(then - now) };
+    const examined = all.own.examined.map((/** @type {any} */ group) => ({ ...group, gap_low }));
+    const told = found(twoGroups(), { tolerance });
+    const results = { ...told, ofCost: { ...all.ofCost, findings, recalibrated }, own: { ...told.own, examined } };
+    const { verdict, ledes } = sentencesOf(results);
+    return [verdict, ...ledes].map(plainText);
+  };
+  assert.match(said(now + 0.1)[0] ?? "", /^The costs of . and . differ by .* points, but by .* points if scores meant/);
+  assert.match(said(now + 0.1)[1] ?? "", /^Calibration moves the difference by 10\.0 points .95.% interval 9\.0 to 11\.0 points.\. Shares/);
+  assert.match(said(-0.05)[0] ?? "", /^The cost of . is .* points higher than that of ., but 5\.0 points lower/);
+  // Less than a point, or than the tolerance, is said and stops nothing.
+  for (const [then, tolerance] of [[now + 0.009, 0], [now + 0.04, 0.04]]) {
+    const [verdict, , , third] = said(then ?? 0, tolerance);
+    assert.doesNotMatch(verdict ?? "", /meant what they say/);
+    assert.match(third ?? "", /too little, or too uncertain, to recalibrate first\. What is said about equal costs assumes/);
+  }
+});
+
 test("that a score means the same is said if it is established", () => {
   const all = found(twoGroups());
   const said = (/** @type {number[]} */ bias, shown = [0, 1]) => {

@@ -39,6 +39,7 @@ from isocost.measures.intervals import (
     intervals_of,
 )
 from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
+from isocost.measures.recalibrated import Recalibrated, recalibrated
 from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.readings import Reading
@@ -154,6 +155,8 @@ class Audit(Answer):
         The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally
         What it was computed from.
+    recalibrated : Recalibrated
+        The costs if the scores of each group were calibrated, computed when first looked at.
     intervals : Intervals or None
         How far the numbers may be off by chance; see :class:`isocost.measures.intervals.Intervals`.
     measures : {name: Measure}
@@ -171,7 +174,7 @@ class Audit(Answer):
         "question", "_reading", "_reading_notes", "groups", "overall", "disparity", "disparities",
         "generalized_equalized_odds_difference", "equalized_odds_difference", "four_fifths_ratio",
         "feasibility", "_verdict", "compared", "examined", "too_small", "_handed_over?",
-        "intervals", "advice",
+        "intervals", "recalibrated", "advice",
     )  # fmt: skip
 
     question: Question
@@ -265,6 +268,7 @@ class Audit(Answer):
             labels_low=lows[True],
             bias_low=self.bias[0],
             bias_high=self.bias[1],
+            change=self.recalibrated.shown,
             difference_low=self.intervals.disparities["cost"][0],
             difference_high=self.intervals.disparities["cost"][1],
             excess=reach.excess,
@@ -300,6 +304,12 @@ class Audit(Answer):
         floors = {group: one.gap_low for group, one in self.examined.items()}
         off = [group for group in floors if floors[group] > CALIBRATED]
         return tuple(sorted(off, key=lambda group: -floors[group]))
+
+    @cached_property
+    def recalibrated(self) -> Recalibrated:
+        """The costs if the scores of each group were calibrated."""
+        estimates = self.estimates or Estimates(self.tally, self.question, self.compared)
+        return recalibrated(estimates, self.feasibility)
 
     @property
     def disparity(self) -> Disparity:
@@ -365,7 +375,8 @@ class Audit(Answer):
             "groups": a row for each group and a last one for everybody, whose group is missing;
             columns ``group`` (or one for each group column, if there are several), ``n``,
             ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
-            ``fpr`` where there are intervals.  If measures were chosen by name, only those.
+            ``fpr`` where there are intervals; last ``recalibrated_cost``, the cost if calibrated.
+            If measures were chosen by name, only those.
             "disparities": a row for each measure, with the largest difference between two groups,
             its interval, the ratio, and the two groups.
         backend : str, optional
@@ -422,6 +433,17 @@ class Audit(Answer):
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        if usual <= set(self.shown):
+            found, nobody = self.recalibrated, [(math.nan,) * 3] * (len(records) - len(self.groups))
+            known = {} if found.intervals is None else found.intervals.cost
+            own = [
+                (found.cost.get(group, math.nan), *known.get(group, (math.nan, math.nan)))
+                for group in self.groups
+            ]
+            number, low, high = np.array([*own, *nobody]).T
+            columns["recalibrated_cost"] = number
+            if known:
+                columns |= {"recalibrated_cost_low": low, "recalibrated_cost_high": high}
         if self.tally.handed_over:
             columns["handed_over"] = np.array(self._shares_handed_over())
         return columns

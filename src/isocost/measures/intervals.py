@@ -601,7 +601,7 @@ def least_differences(values: Floats, confidence: float) -> Floats:
 
     The intervals give the standard errors, and the studentized range with the degrees of freedom
     of each pair how many of them count (Games and Howell 1976).  ``values`` has value, lower and
-    upper end and degrees of freedom as columns.  A bound that is not positive may be too high.
+    upper end and degrees of freedom as columns.  A bound that is not positive may be a little too high.
     """
     from scipy.special import stdtrit
 
@@ -657,6 +657,16 @@ def range_interval(values: Floats, confidence: float, measure: Measure | None = 
     most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
     ends = max(0.0, float(low.max())), min(most, float(high.max()))
     return around(float(np.ptp(values[:, 0])), ends)
+
+
+def highest_candidates(costs: Floats, confidence: float) -> list[int]:
+    """The groups that may be the one whose errors cost most: no other is surely above them.
+
+    ``costs`` has value, lower and upper end and degrees of freedom as columns.
+    """
+    above = least_differences(costs, confidence)
+    np.fill_diagonal(above, -np.inf)
+    return [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
 
 
 def _highest_of(bounds: CostBounds, candidates: Ints, other: int | None = None) -> Interval:
@@ -904,10 +914,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> 
         cost, trivial = known[:, :3], ends("trivial_cost", costly)[:, :3]
         covariance = np.array([estimates.covariance(tally.index_of(g)) for g in costly])
         bounds = CostBounds(cost, trivial, covariance, reach.tolerance, level, tally.n)
-        # The groups that may be the one whose errors cost most: no other is surely above them.
-        above = least_differences(known, level)
-        np.fill_diagonal(above, -np.inf)
-        candidates = [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
+        candidates = highest_candidates(known, level)
         excess, probability = _excess_of(bounds)
         shares = np.array([reach.alpha[group] for group in costly])
         alpha = alpha_intervals(bounds, candidates, shares)

@@ -326,7 +326,7 @@ def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, A
         "value": f"{figures.points(audit.examined[worst].gap)} points",
         "label": WORDS["key_gap"],
         "note": fill(WORDS["key_gap_note"], group=names[worst]),
-        "alert": reason in ("uncalibrated", "one_label"),
+        "alert": audit.advised.calibrated == "no",
     }
     interval = None
     if audit.intervals is not None and audit.verdict.enough:
@@ -670,6 +670,7 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
             "findings": other.advised.to_dict()["findings"],
             "highest": [groups.index(group) for group in other.verdict.highest],
             "stretch": stretch(other.question.level, len(other.compared)),
+            "recalibrated": _recalibrated(other),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [
@@ -679,6 +680,18 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
             ],
         }  # fmt: skip
     return by_cost
+
+
+def _recalibrated(audit: Audit) -> dict[str, Any] | None:
+    """The costs if calibrated, and how far that moves the difference between two groups."""
+    found, groups = audit.recalibrated, list(audit.groups)
+    if found.intervals is None:
+        return None
+    return {
+        "costs": [finite_or_none(found.cost.get(group, math.nan)) for group in groups],
+        "between": [groups.index(group) for group in found.between],
+        "change": list(found.intervals.change),
+    }
 
 
 def _costs_offered(audit: Audit) -> list[Cost]:

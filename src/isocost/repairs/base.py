@@ -19,9 +19,10 @@ from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width
-from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups
-from isocost.measures.intervals import UNKNOWN, Estimates, disparity_intervals, gap_floors
+from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups, reach_of
+from isocost.measures.intervals import Estimates, disparity_intervals, gap_floors
 from isocost.measures.rates import base_rate, disparity, lacking
+from isocost.measures.recalibrated import recalibrated
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.tables import round_up
@@ -64,21 +65,20 @@ def verdict_on(
         name: disparity(groups, np.array([estimates.value(name, i) for i in indices])).difference
         for name in promise.equal
     }
-    # No gap is above the one measured, so only a large one has to be looked at closely.
-    examined = examined_groups(tally, question.min_group)
-    lows, bias = {False: [0.0], True: [0.0]}, UNKNOWN
+    change, lows = 0.0, [0.0]
     if promise.calibrated:
-        bias = disparity_intervals(estimates, ["bias"], examined)["bias"]
+        asked = Estimates(tally, question.but(confidence=question.level), people=estimates.people)
+        change = recalibrated(asked, reach_of(tally.select(groups), question.among(groups))).shown
+        examined = examined_groups(tally, question.min_group)
         for index in map(tally.index_of, examined):
-            if gap_equal_width(levels := estimates.levels(index)) > CALIBRATED:
-                has_one_label = bool((tally.totals.n[index] == 0).any())
-                lows[has_one_label] += gap_floors([levels], len(examined), question)
+            # No gap is above the one measured, so only a large one has to be looked at closely.
+            has_one_label = (tally.totals.n[index] == 0).any()
+            if has_one_label and gap_equal_width(levels := estimates.levels(index)) > CALIBRATED:
+                lows += gap_floors([levels], len(examined), question)
     findings = replace(
         findings,
-        gap_low=max(lows[False]),
-        labels_low=max(lows[True]),
-        bias_low=bias[0],
-        bias_high=bias[1],
+        labels_low=max(lows),
+        change=change,
         difference=max(differences.values(), default=0.0),
         tolerance=max(promise.asked.values(), default=0.0),
     )

@@ -24,6 +24,9 @@ from isocost.result import Record
 CALIBRATED = 0.02
 """A calibration gap up to here passes for calibrated: two points in a hundred."""
 
+MOVED = 0.01
+"""Recalibration comes first if it moves a difference in cost by more: one point in a hundred."""
+
 UNKNOWN = 0.05
 """While a gap above this cannot be ruled out, calibration is not known."""
 
@@ -53,7 +56,21 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
         ),
         "yes",
     ),
-    ("curable", ((True, "gap_low", ">", CALIBRATED), (False, "labels_low", ">", CALIBRATED)), True),
+    (
+        "recalibrate",
+        (
+            _FEW,
+            (False, "change", "<=", "tolerance"),
+            (False, "change", "<=", MOVED),
+            (True, "change", ">", MOVED),
+            # On the page the change is not known for every cost.
+            (True, "gap_low", ">", CALIBRATED),
+            (False, "labels_low", ">", CALIBRATED),
+            (True, "bias_low", ">", 2 * CALIBRATED),
+        ),
+        False,
+    ),
+    ("curable", ((False, "labels_low", ">", CALIBRATED),), True),
     (
         "same",
         (_NOT_KNOWN, ("yes", "bias_high", "<=", CALIBRATED), ("no", "bias_low", ">", CALIBRATED)),
@@ -82,7 +99,7 @@ ANSWERS: tuple[tuple[str, tuple[Comparison, ...], Any], ...] = (
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "Is there enough data?": ("enough",),
-    "Is each group calibrated?": ("calibrated", "curable", "same"),
+    "Is each group calibrated?": ("calibrated", "recalibrate", "curable", "same"),
     "Do costs differ by more than the tolerance?": ("differs", "established", "equal"),
     "Can they be made equal?": ("reachable", "feasible"),
     "Is a repair expected to help people not seen?": ("helps",),
@@ -91,8 +108,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
 
 REASONS: tuple[tuple[str, Mapping[str, Any], bool], ...] = (
     ("few", {"enough": False}, False),
-    ("uncalibrated", {"calibrated": "no", "curable": True}, False),
-    ("one_label", {"calibrated": "no"}, False),
+    ("uncalibrated", {"recalibrate": True}, False),
+    ("one_label", {"curable": False}, False),
     ("equal", {"equal": True}, False),
     ("unestablished", {"established": False}, False),
     ("infeasible", {"feasible": "no"}, False),
@@ -122,6 +139,9 @@ class Findings(Record):
     gap : float
         Without intervals, the largest calibration gap as measured.  It is biased upwards, so one
         within the limit passes, and a larger one may be chance.
+    change : float
+        How far calibration moves the difference in cost between two groups; 0 if that may be
+        chance, NaN if it is not known.
     difference, difference_low, difference_high : float
         The largest difference between two groups, and its interval.  Without intervals the upper
         end is NaN: equality is never taken for granted.
@@ -143,6 +163,7 @@ class Findings(Record):
     bias_low: float = math.nan
     bias_high: float = math.nan
     gap: float = math.nan
+    change: float = math.nan
     difference: float = 0.0
     difference_low: float = 0.0
     difference_high: float = math.nan
@@ -166,6 +187,9 @@ class Verdict(Record):
     calibrated : {"yes", "no", "unknown"}
         Whether each group's scores mean what they say, to within 0.02; never "no" without
         intervals, because chance alone makes gaps larger.
+    recalibrate : bool
+        Whether recalibration comes first: it moves the difference in cost between two groups, by
+        more than the tolerance and 0.01.
     same : {"yes", "no", "unknown"}
         Whether a score means the same in each group on average, to within 0.02; beyond 0.04 groups
         are not calibrated either.
@@ -195,6 +219,7 @@ class Verdict(Record):
 
     enough: bool
     calibrated: YesNo
+    recalibrate: bool
     same: YesNo
     differs: bool
     established: bool

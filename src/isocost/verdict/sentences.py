@@ -39,6 +39,14 @@ SENTENCES = {
         "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
         "{positive}."
     ),
+    "headline_moved": (
+        "The costs of {one} and {other} differ by {now}, but by {then} if scores meant what they "
+        "say."
+    ),
+    "headline_turned": (
+        "The cost of {one} is {now} higher than that of {other}, but {then} lower if scores meant "
+        "what they say."
+    ),
     "headline_uncalibrated_between": (
         "On average, a score does not mean the same for {under} as for {over}."
     ),
@@ -107,6 +115,15 @@ SENTENCES = {
     ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
+    "recalibrated": (
+        "Calibration moves the difference by {by} ({level} interval {by_low} to {by_high}). Shares "
+        "to withhold for equal costs: {shares} as measured, {shares_then} if calibrated."
+    ),
+    "calibrated_no": (
+        "Calibration moves the difference in cost between {one} and {other} by {by} ({level} "
+        "interval {by_low} to {by_high}): too little, or too uncertain, to recalibrate first. What "
+        "is said about equal costs assumes calibrated scores."
+    ),
     "calibrated_unknown": (
         "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
         "little data to rule out {gap} for {group}."
@@ -163,6 +180,7 @@ SENTENCES = {
         "{unrepaired} without."
     ),
     "nobody": "nobody",
+    "no_share": "no share is enough",
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
     "way_out_scores": "Costs become equal if those of {costly} fall to {required}.",
@@ -338,6 +356,11 @@ SENTENCES = {
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
     "read_without": "{count} without {column}",
+    "note_recalibrated": (
+        "If the scores of each group were calibrated, costs would differ by {if_calibrated} "
+        "({level} interval {if_low} to {if_high}). Shares to withhold for equal costs: {shares} as "
+        "measured, {shares_then} if calibrated."
+    ),
     "no_cost": (
         "Left out of the comparison of costs, with fewer than {min_label} people of an outcome: "
         "{groups}. Whether their scores are calibrated was tested."

@@ -55,15 +55,15 @@ MOST_TIMES = 1000
 
 DETAILS = {
     "few": ("few_groups",),
-    "uncalibrated": ("off", "same"),
+    "uncalibrated": ("recalibrated", "off", "same"),
     "one_label": ("off",),
-    "equal": ("calibrated", "same", "range"),
-    "unestablished": ("calibrated", "same", "difference"),
-    "infeasible": ("calibrated", "same", "difference", "highest", "limit"),
-    "unreachable": ("calibrated", "same", "difference", "highest", "excess"),
-    "uncertain": ("calibrated", "same", "difference", "highest", "excess"),
-    "unhelpful": ("calibrated", "same", "difference", "highest", "unhelpful"),
-    "repair": ("calibrated", "same", "difference", "highest", "helps"),
+    "equal": ("off", "calibrated", "same", "range"),
+    "unestablished": ("off", "calibrated", "same", "difference"),
+    "infeasible": ("off", "calibrated", "same", "difference", "highest", "limit"),
+    "unreachable": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "uncertain": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "unhelpful": ("off", "calibrated", "same", "difference", "highest", "unhelpful"),
+    "repair": ("off", "calibrated", "same", "difference", "highest", "helps"),
 }
 """The sentences of the details for each reason of a verdict; the page reads the same table.  One
 on calibration, on the difference or on new people takes the form that fits the answer.  Groups
@@ -207,7 +207,9 @@ def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
         form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
     elif form == "unestablished" and not verdict.differs:
         form = "same"
-    if form == "uncalibrated":
+    if verdict.reason == "uncalibrated" and not math.isnan(verdict.findings.change):
+        form = "turned" if fields["is_turned"] else "moved"
+    elif form == "uncalibrated":
         form += "_one" if "base_rate" in fields else "" if fields["off"] else "_between"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
     if int(fields["count"]) > 2:
@@ -240,6 +242,10 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     required = reach.required_cost + tolerance
     costly = [names[group] for group, cost in reach.costs.items() if cost > required]
     ceiling, short = reach.ceiling(blocked), reach.smallest_tolerance - tolerance
+    found = audit.recalibrated
+    one, other = found.between
+    now = costs[one] - costs[other]
+    then = now + found.change
     fields: Fields = {
         **vocabulary.fields(),
         **extremes(audit.cost.kind, figures, (names[d.highest], costs[d.highest]),
@@ -249,7 +255,15 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
-        "shares": _shares(reach, names),
+        "shares": _shares(reach.alpha, names),
+        "shares_then": _shares(found.alpha, names),
+        "one": names[one],
+        "other": names[other],
+        "now": figures.difference(now),
+        "then": figures.difference(abs(then)),
+        "is_turned": then < 0.0,
+        "by": figures.difference(found.change),
+        "if_calibrated": figures.difference(found.difference),
         "off": few_names([names[group] for group in audit.miscalibrated]),
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
@@ -277,6 +291,9 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         fields[name] = figures.difference(getattr(findings, name) + tolerance)
     if audit.advised.reason in ("infeasible", "unreachable") and is_offered(audit, "reconcile"):
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
+    if ends := found.intervals:
+        for name, (low, high) in {"by": ends.change, "if": ends.difference}.items():
+            fields |= {f"{name}_low": figures.bare(low), f"{name}_high": figures.difference(high)}
     if len(audit.miscalibrated) == 1:
         fields |= _means(audit, audit.miscalibrated[0], figures)
     return fields | between_fields(audit, names)
@@ -401,16 +418,19 @@ def changed_groups(changed: Sequence[Group], names: Mapping[Group, Name]) -> str
     return fill(SENTENCES["several"], count=str(len(changed)))
 
 
-def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
-    changed = list(reach.changed)
+def _shares(alpha: Mapping[Group, float], names: Mapping[Group, Name]) -> str | Sentence:
+    changed = [group for group in alpha if alpha[group] > 0]
+    if not changed or max(alpha[group] for group in changed) > 1.0:
+        return SENTENCES["no_share" if changed else "nobody"]
+    named = changed
     if len(changed) > MOST_SHARES:
-        changed = sorted(changed, key=lambda group: -reach.alpha[group])[: MOST_SHARES - 1]
+        named = sorted(changed, key=lambda group: -alpha[group])[: MOST_SHARES - 1]
     shares: list[str | Name | Sentence] = [
-        fill(SENTENCES["share_of"], share=percent(reach.alpha[group]), group=names[group])
-        for group in changed
+        fill(SENTENCES["share_of"], share=percent(alpha[group]), group=names[group])
+        for group in named
     ]
-    if len(reach.changed) > len(changed):
-        more = str(len(reach.changed) - len(changed))
+    if len(changed) > len(named):
+        more = str(len(changed) - len(named))
         shares.append(fill(SENTENCES["share_of_more"], count=more))
     return joined(shares)
 
@@ -473,6 +493,8 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     is_open = settles or verdict.reason != "unestablished"
     if verdict.reason in HOW and is_open and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
+    if audit.intervals is not None and verdict.reason not in ("few", "uncalibrated"):
+        yield Note("note_recalibrated", fields)
     if verdict.reason in ("infeasible", "unreachable"):
         possible = audit.offers["withhold"].possible_with
         key = "way_out" if possible else "way_out_scores"
@@ -513,8 +535,8 @@ def _tells_nothing(audit: Audit, group: Group) -> bool:
 
 
 def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Sentence:
-    if audit.verdict.calibrated == "yes":
-        return fill(SENTENCES["calibrated_yes"], **fields)
+    if audit.verdict.calibrated != "unknown":
+        return fill(SENTENCES[f"calibrated_{audit.verdict.calibrated}"], **fields)
 
     kind, own = "measured", {g: one.gap for g, one in audit.examined.items()}
     if audit.intervals is not None:

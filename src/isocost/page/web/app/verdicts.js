@@ -4,7 +4,7 @@
  * fields that they are filled with. */
 
 import { general } from "../model/numbers.js";
-import { blockedOf } from "../model/measures.js";
+import { blockedOf, withheld } from "../model/measures.js";
 import { counted, figuresFor, figuresWith, fill, isMany, listed, percent1, plainText } from "./say.js";
 
 /** @typedef {Record<string, number | boolean | null>} Findings */
@@ -82,6 +82,7 @@ export function verdictOf(results) {
     bias_low,
     bias_high,
     gap: own.confidence === null ? (examinedOf(results, "gap")[0]?.gap ?? null) : null,
+    change: isKnown ? ofCost.findings.change : null,
     difference,
     difference_low: isKnown ? difference_low : difference,
     difference_high: isKnown ? difference_high : null,
@@ -122,7 +123,8 @@ function fieldsOf(results) {
     threshold: general(state.threshold),
     candidates: namesOf(results, verdict.highest.map((/** @type {number} */ i) => spoken[i]), words.or),
     changed: f.changed.length === 1 ? { name: spoken[f.changed[0]] } : fill(words.several, { count: String(f.changed.length) }),
-    shares: listed(sharesOf(results)),
+    shares: sharesOf(results, f.alpha),
+    ...ifCalibrated(results),
     off: namesOf(results, miscalibrated(results).map(({ name }) => name)),
     ...own.between,
     difference: figures.difference(findings.difference),
@@ -157,6 +159,24 @@ function moreData({ words, judgement }, { difference, difference_high, tolerance
   return times > MOST_TIMES ? words.more_data_none : plainText(fill(words.more_data, { times: String(Math.max(2, Math.ceil(times))) }));
 }
 
+/** What calibration does to the costs, where that is known.
+ * @param {any} results @returns {Record<string, any>} */
+function ifCalibrated(results) {
+  const { f, spoken, ofCost, figures, verdict } = results;
+  const found = ofCost?.recalibrated;
+  if (!verdict.findings.intervals || !found) return {};
+  const [[one, other], [low, high]] = [found.between, found.change];
+  /** @param {any} costs */
+  const apart = (costs) => costs[one] - costs[other];
+  const [now, then] = [apart(f.costs), apart(found.costs)];
+  return {
+    one: { name: spoken[one] }, other: { name: spoken[other] }, is_turned: then < 0,
+    now: figures.difference(now), then: figures.difference(Math.abs(then)), by: figures.difference(then - now),
+    by_low: figures.bare(low), by_high: figures.difference(high),
+    shares_then: sharesOf(results, withheld(found.costs, f.trivial_costs, f.tolerance).alpha),
+  };
+}
+
 /** @param {any} results @param {number} low */
 function endsOf({ f, spoken, figures }, low) {
   const isScore = f.cost.kind === "fpr" || f.cost.kind === "fnr";
@@ -183,6 +203,7 @@ function headlineOf(results, fields) {
   if (f.tolerance && form === "repair") form = "closer";
   if (form === "unestablished" && f.tolerance) form = "unsettled";
   if (form === "unestablished" && !verdict.differs) form = "same";
+  if (reason === "uncalibrated" && fields["then"]) form = fields["is_turned"] ? "turned" : "moved";
   if (form === "uncalibrated" && off.length < 2) form = off.length ? "uncalibrated_one" : "uncalibrated_between";
   let gap = fill(words[`gap_${f.cost.kind}`], fields);
   if (spoken.length > 2) gap = fill(words.of_many, { ...fields, gap });
@@ -219,7 +240,9 @@ function detailsOf(results, fields) {
     }
     if (name === "highest" && verdict.highest.length < 2) return [];
     if (name === "helps") return verdict.helps === "yes" ? [fill(words.helps_yes, fields)] : [];
+    if (name === "recalibrated") return fields["then"] ? [fill(words.recalibrated, fields)] : [];
     if (name === "calibrated") {
+      if (verdict.calibrated === "no") return fields["then"] ? [fill(words.calibrated_no, fields)] : [];
       if (verdict.calibrated === "yes") return [fill(words.calibrated_yes, fields)];
       const isKnown = own.confidence !== null;
       const kind = isKnown ? "gap_high" : "gap";
@@ -247,16 +270,18 @@ function calibrationOf(results, fields) {
   return said;
 }
 
-/** @param {any} results @returns {any[][]} */
-function sharesOf({ f, words, spoken, judgement }) {
-  const isLong = f.changed.length > judgement.shares;
-  const most = [...f.changed].sort((a, b) => f.alpha[b] - f.alpha[a]).slice(0, judgement.shares - 1);
-  const named = isLong ? most : f.changed;
-  const shares = named.map((/** @type {number} */ i) =>
-    fill(words.share_of, { share: percent1(f.alpha[i]), group: { name: spoken[i] } }),
-  );
-  const more = String(f.changed.length - named.length);
-  return isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares;
+/** @param {any} results @param {number[]} alpha @returns {any} */
+function sharesOf({ words, spoken, judgement }, alpha) {
+  const changed = alpha.flatMap((share, i) => (share > 0 ? [i] : []));
+  if (!changed.length) return words.nobody;
+  /** @param {number} i */
+  const shareOf = (i) => alpha[i] ?? 0;
+  if (Math.max(...changed.map(shareOf)) > 1) return words.no_share;
+  const isLong = changed.length > judgement.shares;
+  const named = isLong ? [...changed].sort((a, b) => shareOf(b) - shareOf(a)).slice(0, judgement.shares - 1) : changed;
+  const shares = named.map((i) => fill(words.share_of, { share: percent1(shareOf(i)), group: { name: spoken[i] } }));
+  const more = String(changed.length - named.length);
+  return listed(isLong ? [...shares, fill(words.share_of_more, { count: more })] : shares);
 }
 
 /** @param {any} results @param {Record<string, any>} fields */
@@ -273,7 +298,7 @@ function keysOf(results, fields) {
     { value: counted(all.n), label: plainText(fill(words.key_people, fields)), note: fill(words.key_people_note, fields) },
     {
       value: `${figures.points(worst?.gap ?? Number.NaN)} points`, label: words.key_gap,
-      note: fill(words.key_gap_note, { group: { name: worst?.name ?? "" } }), alert: ["uncalibrated", "one_label"].includes(verdict.reason),
+      note: fill(words.key_gap_note, { group: { name: worst?.name ?? "" } }), alert: verdict.calibrated === "no",
     },
     { value: fields["difference"], label: words.key_difference, note: isKnown ? fill(words.interval, { level, low, high }) : null },
     { ...reachKey(results), alert: verdict.reason === "infeasible" && !(isOther && chosen.rule) },
