@@ -106,8 +106,8 @@ class Reading(Record):
         True if rows without a score were counted apart.
     missing_label, missing_group, drop_missing
         The treatment of rows that lack a value; see :class:`Missing`.
-    read_rows : int
-        Number of rows read.
+    read_rows, ids : int
+        Number of rows read, and of different ids in them; 0 if they were not counted.
     dropped_rows, missing_values : int, {column: rows}
         Number of rows dropped for that reason, and of those without a value in each column.
     unknown_rows, unknown_values : int, {column: rows}
@@ -140,6 +140,7 @@ class Reading(Record):
     handed_over: bool = False
     drop_missing: bool = False
     read_rows: int = 0
+    ids: int = 0
     dropped_rows: int = 0
     missing_values: Mapping[str, int] = field(default_factory=dict)
     unknown_rows: int = 0
@@ -177,6 +178,7 @@ class Reading(Record):
         return replace(
             self,
             read_rows=self.read_rows + other.read_rows,
+            ids=self.ids + other.ids,
             dropped_rows=self.dropped_rows + other.dropped_rows,
             missing_values=both("missing_values"),
             unknown_rows=self.unknown_rows + other.unknown_rows,
@@ -209,7 +211,7 @@ class Reading(Record):
         """The options of a command that reads data in this way; usual ones are left out."""
         usual = Reading({"score": "score", "label": "label", "group": ["group"]})
         given: dict[str, Any] = {}
-        for role in ROLES[:-1]:
+        for role in ROLES:
             if (name := self.columns.get(role)) != usual.columns.get(role):
                 given[role] = name
         given["positive"] = self.positive
@@ -307,7 +309,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "missing_label": lambda value: value in TREATMENTS,
     "missing_group": _is_group,
     **dict.fromkeys(("handed_over", "drop_missing"), lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("read_rows", "dropped_rows", "unknown_rows"), _is_count),
+    **dict.fromkeys(("read_rows", "ids", "dropped_rows", "unknown_rows"), _is_count),
     **dict.fromkeys(("missing_values", "unknown_values"), _are_counts),
     "dropped_groups": _are_texts,
     "merged_groups": lambda value: isinstance(value, dict) and all(map(_are_texts, value.values())),

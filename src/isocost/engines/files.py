@@ -644,9 +644,9 @@ class _FileRows:
         check_known(source.types, columns)
         source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
         groups, named = columns["group"], columns["label"]
-        person = columns["person"]
+        whose = {role: columns[role] for role in ("person", "id") if columns.get(role) is not None}
         scalars = [("label", named), *(("group", name) for name in groups)]
-        for role, name in [*scalars, *([("person", person)] if person else [])]:
+        for role, name in [*scalars, *whose.items()]:
             source.check_scalar(role, name)
         label = quoted(named)
         picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
@@ -661,8 +661,7 @@ class _FileRows:
             if (name := columns[role]) is not None:
                 picked[key] = source.number(role, name)
                 picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
-        if person is not None:
-            picked["person"] = quoted(person)
+        picked |= {role: quoted(name) for role, name in whose.items()}
         rows = source.relation if part is None else part.of(source.relation)
         listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
         self.relation = source.attempt(lambda: rows.project(listed))

@@ -285,7 +285,7 @@ class Rows(Protocol):
     def pick(self, careful: bool) -> Any:
         """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
 
-        If a column says whose rows they are, it is called person.
+        Columns that say whose rows they are, are called person and id.
         Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
         """
 
@@ -359,11 +359,19 @@ def count_cells(
         raw = _rows_of(cells, [f"raw_{key}" for key in keys])
         code_of = dict(zip(raw, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
+    ids = 0
+    if "id" in columns and persons is None:
+        one = nw.col("id")
+        (values,), (nulls,) = rows.collect(
+            placed.select(values=one.n_unique(), nulls=one.null_count())
+        ).values()
+        # Each row without an id is somebody else.
+        ids = int(values) + max(int(nulls) - 1, 0)
     return Tally.build(
         grid,
         groups,
         counted.take(~apart),
-        problems.reading(columns, positive, missing, handed_over=handed_over),
+        problems.reading(columns, positive, missing, handed_over=handed_over, ids=ids),
         handed_over=counted.take(apart).handed(groups),
         persons=persons,
     )
@@ -432,8 +440,9 @@ class LazyRows:
         for name in columns["group"]:
             source.check(name, "group")
         source.check(columns["label"], "label")
-        if columns["person"] is not None:
-            source.check(columns["person"], "person")
+        for role in ("person", "id"):
+            if columns.get(role) is not None:
+                source.check(columns[role], role)
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
         self.believes_statistics = believes_statistics(source)
@@ -448,6 +457,8 @@ class LazyRows:
             picked["w"] = number(source, columns["weight"], "weight", careful)
         if columns["person"] is not None:
             picked["person"] = group_column(source, columns["person"])
+        if "id" in columns:
+            picked["id"] = group_column(source, columns["id"])
         return source.frame.select(**picked)
 
     def once(self, frame: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from isocost.checks import check_word
 from isocost.costs import Cost
-from isocost.errors import UncertainWarning, listing
+from isocost.errors import ReadingWarning, UncertainWarning, listing
 from isocost.groups import (
     Group,
     columns_of,
@@ -508,6 +508,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     -----
     UncertainWarning
         If costs differ, but that is not established, or there is too little data.
+    ReadingWarning
+        If ids were counted, and some occur several times.
 
     Examples
     --------
@@ -523,6 +525,9 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     """
     result = audited(tally, question)
     intervals = result.intervals
+    for note in reading_notes(result.tally.reading, result.tally.groups) if warn else ():
+        if note.key == "read_repeated":
+            warnings.warn(str(note), ReadingWarning, stacklevel=3)
     if warn and intervals and result.differs and not result.verdict.established:
         low, high = result.cost_interval
         text = SENTENCES["headline_few"]

@@ -297,6 +297,10 @@ SENTENCES = {
     "read_unknown": (
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
+    "read_repeated": (
+        "{rows} rows have {ids} different ids, {times} rows each on average, and intervals take "
+        "rows as independent. Say whose row it is: {person}."
+    ),
     "read_without": "{count} without {column}",
     "note_one_label": (
         "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
@@ -384,6 +388,7 @@ class Note:
 CAUTIONS = (
     "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
     "read_rank", "read_scale", "read_dropped", "read_unknown",
+    "read_repeated",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 
