@@ -126,7 +126,12 @@ def test_standard_errors_have_the_textbook_form():
     assert mean.value == pytest.approx(c_fp)
     error = math.sqrt(((w * (h - c_fp)) ** 2).sum()) / w.sum()
     assert mean.error == pytest.approx(error, rel=1e-3)
-    assert mean.freedom == pytest.approx(w.sum() ** 2 / (w**2).sum() - 1)
+    u = h - c_fp
+    kurtosis = (u**4).mean() / (u**2).mean() ** 2
+    freedom = kurtosis * ((w * u) ** 2).sum() ** 2 / ((w * u) ** 4).sum() - 1
+    assert mean.freedom == pytest.approx(freedom, rel=1e-3)
+    alike = mean_of(MEASURES["generalized_fpr"], people_of(tally_of(rows(3000)), 0))
+    assert alike.freedom == alike.rows - 1
 
 
 @pytest.mark.parametrize("weights", [None, "score"])

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isocost.cells import add_up
-from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People, freedom_of
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
@@ -314,9 +314,13 @@ def _coefficient(
     if fit is None:
         return UNDEFINED
     coefficients, moves = fit
-    error = math.sqrt(people.variance(moves[index]))
-    w, w2 = population.weights(group).sum(axis=-1)
-    return Estimated(float(coefficients[index]), error, float((w**2 / w2).min()))
+    squares, rows, freedom = moves[index] ** 2, math.inf, math.inf
+    for own in (people.label == 0, people.label == 1):
+        n, w, w2, w4 = (x[own] for x in (people.n, people.w, people.w2, people.w4))
+        rows = min(rows, float(w.sum() ** 2 / w2.sum()))
+        freedom = min(freedom, freedom_of(n, w2, w4, squares[own]))
+    error = math.sqrt(float((people.w2 * squares).sum()))
+    return Estimated(float(coefficients[index]), error, rows, freedom)
 
 
 def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:

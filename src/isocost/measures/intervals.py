@@ -41,7 +41,7 @@ from isocost.checks import short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
-from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People, freedom_of
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
 from isocost.measures.rates import Columns, group_costs, trivial_costs
 from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
@@ -185,8 +185,8 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
     inside = np.array([name in measure.over for name in KINDS])[people.kind]
     if not inside.any():
         return UNDEFINED
-    columns = (people.kind, people.n, people.w, people.w2)
-    kind, n, w, w2 = (column[inside] for column in columns)
+    columns = (people.kind, people.n, people.w, people.w2, people.w4)
+    kind, n, w, w2, w4 = (column[inside] for column in columns)
     a, b, c = measure.coefficients[kind].T
     x, within = a, np.zeros(1)
     if b.any() or c.any():
@@ -200,8 +200,11 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
         value = float((w * x).sum() / total)
     # As shares of the whole, so that no power of a weight is too large or too small.
     w, w2, off = w / total, w2 / total**2, x - value
-    terms = w2 * (off**2 + within)
+    squares = off**2 + within
+    terms = w2 * squares
     variance, inflation, skew = float(terms.sum()), 1.0, 0.0
+    weighted = effective < rows * (1.0 - 1e-9)
+    freedom = freedom_of(n, w2, w4 / total**2 / total**2, squares) if weighted else rows - 1.0
     if variance > 0:
         # The weight of a row as the cell's weight meets it; a row that is everything has no peer.
         leverage = np.minimum(w2 / w, 0.9)
@@ -209,8 +212,8 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
         # Rows of a cell are taken to weigh the same here.
         cubes = w2 * np.sqrt(w2 / n) * (off**3 + 3.0 * off * within)
         skew = float(cubes.sum()) / variance / math.sqrt(variance)
-    weighted = effective < rows * (1.0 - 1e-9)
-    mean = Estimated(value, math.sqrt(variance), effective, inflation, skew, weighted, "mean")
+    error = math.sqrt(variance)
+    mean = Estimated(value, error, effective, freedom, inflation, skew, weighted, "mean")
     if within.any():
         return mean
     if measure.limits == (0.0, 1.0) and ((x == 0) | (x == 1)).all():
@@ -422,16 +425,16 @@ class Estimates:
     def share_interval(self, group: int | None) -> Interval:
         """The interval of the share of the weight that is this group's."""
         own, everybody = (
-            np.array([x.n.sum(), x.w.sum(), x.w2.sum()])
+            np.array([x.n.sum(), x.w.sum(), x.w2.sum(), x.w4.sum()])
             for x in (self.people.people(group), self.people.people(None))
         )
         # Rounding may leave less than nothing for the others.
         rest = np.maximum(everybody - own, 0.0)
         alone = rest[0] < 0.5 or rest[1] == 0.0
         # It is the base rate if people of the group are the positives.
-        n, w, w2 = (own if alone else np.stack([own, rest], axis=1)).reshape(3, -1)
+        n, w, w2, w4 = (own if alone else np.stack([own, rest], axis=1)).reshape(4, -1)
         label, none = np.array([1, 0])[: len(n)], np.zeros(len(n))
-        people = People(label, label, label > 1, n, w, w2, none, none, none)
+        people = People(label, label, label > 1, n, w, w2, w4, none, none)
         value = 1.0 if alone else float(own[1] / (own[1] + rest[1]))
         share = mean_of(MEASURES["base_rate"], people, value)
         return interval_of(share, (0.0, 1.0), self.question.level)

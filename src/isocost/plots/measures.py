@@ -473,13 +473,14 @@ class NetBenefitDisplay(Display):
         step = "pass what isocost.measures.derived.net_benefit_curve returned"
         check_kind("curve", self.curve, NetBenefitCurve, "must be a NetBenefitCurve", step)
         self.groups = self.curve.groups
-        values, errors, rows = self.curve.net_benefit, self.curve.error, self.curve.rows
+        values, errors = self.curve.net_benefit, self.curve.error
+        rows = np.column_stack([self.curve.rows, self.curve.freedom]).tolist()
         self.low, self.high = np.full((2, *values.shape), np.nan)
         if self.confidence is None:
             return
         confidence, limits = check_confidence(self.confidence), MEASURES["net_benefit"].limits
         for at, value in np.ndenumerate(values):
-            number = Estimated(float(value), float(errors[at]), float(rows[at[0]]))
+            number = Estimated(float(value), float(errors[at]), *rows[at[0]])
             self.low[at], self.high[at] = interval_of(number, limits, confidence)
 
     @classmethod
