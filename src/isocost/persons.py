@@ -61,8 +61,8 @@ class Persons:
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
-    def moves(self, coefficients: Floats, threshold: float) -> Floats | None:
-        """What a sum of a h^0 + b h + c h^2 adds for a unit of each sum of a person.
+    def adds(self, coefficients: Floats, threshold: float) -> Floats | None:
+        """What a unit of each sum of a person adds to a sum of w (a + b h + c h^2).
 
         ``coefficients`` has (a, b, c) for each kind of people, an array (4, 3).  None if the sums
         do not tell: those above an unknown threshold, or of scores on one side of it.
@@ -74,13 +74,13 @@ class Persons:
         above = [jump[:, 0] * (threshold == known) for known in self.thresholds]
         return np.column_stack([low, *above]).ravel()
 
-    def covariance(self, group: int | None, moves: Floats, others: Floats) -> float:
-        """The sum over persons of (moves . T) (others . T); None is everybody.
+    def covariances(self, group: int | None, moves: Floats) -> Floats:
+        """The sum over persons of (moves T) (moves T)', for rows of ``moves``; None is everybody.
 
         A person with rows in several groups counts as one in each.
         """
         products = self.products.sum(axis=0) if group is None else self.products[group]
-        return float(moves @ products @ others)
+        return np.asarray(moves @ products @ moves.T)
 
     def recoded(self, codes: Sequence[int], size: int) -> Persons:
         """The persons with group i called codes[i], of so many groups; left out if negative."""

@@ -396,13 +396,14 @@ class Audit(Answer):
         """A line that says what was audited."""
         level = f"; {self.confidence:.4g} intervals" if self.confidence else ""
         share = self.tally.share_handed_over
+        persons = f" of {self.tally.persons}" if self.tally.persons else ""
         gone = names_of(wholly_handed_over(self.tally)).values()
         nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""
         handed = (
             f" ({share:.2%} of people are handed over{nobody})" if self.tally.handed_over else ""
         )
         return (
-            f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
+            f"Audit of {self.tally.n:,.15g} rows{persons}{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"
         )
 

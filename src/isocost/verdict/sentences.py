@@ -204,6 +204,10 @@ SENTENCES = {
         "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
         "close as possible."
     ),
+    "watch_approximate": (
+        "Some people have several rows: each period counts as fewer rows, by its design effect. So "
+        "the chance of a false alarm is approximate; it is higher if people occur in many periods."
+    ),
     "unseen_others": (
         "{rule} was made from other people than these: the numbers above are for people it has not "
         "seen."
@@ -297,6 +301,14 @@ SENTENCES = {
     "read_unknown": (
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
+    "note_approximate": (
+        "Some people have several rows, and intervals allow for it; those of {measures} only "
+        "approximately."
+    ),
+    "note_several_groups": (
+        "{count} people have rows in several groups. Intervals of differences take groups as "
+        "independent, and are approximate."
+    ),
     "read_repeated": (
         "{rows} rows have {ids} different ids, {times} rows each on average, and intervals take "
         "rows as independent. Say whose row it is: {person}."
@@ -388,7 +400,7 @@ class Note:
 CAUTIONS = (
     "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
     "read_rank", "read_scale", "read_dropped", "read_unknown",
-    "read_repeated",
+    "read_repeated", "note_approximate", "note_several_groups",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

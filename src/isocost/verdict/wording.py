@@ -457,6 +457,12 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
             listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
         if some:
             yield Note(key, {**fields, "groups": joined(listed)})
+    persons, intervals = audit.tally.persons, audit.intervals
+    rough = () if intervals is None else intervals.approximate
+    if shown := [audit.measures[name].title for name in rough if name in audit.shown]:
+        yield Note("note_approximate", {"measures": listing(shown)})
+    if persons is not None and persons.several:
+        yield Note("note_several_groups", {"count": f"{persons.several:,}"})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield Note("note_weights", {"cost": str(cost)})
 
