@@ -90,7 +90,7 @@ class Estimated:
             self,
             error=self.error * math.sqrt(effect),
             rows=self.rows / effect,
-            freedom=max(1.0, (self.freedom + 1.0) * share - 1.0),
+            freedom=max(1.0, (min(self.freedom, self.rows - 1.0) + 1.0) * share - 1.0),
             inflation=1.0 + (self.inflation - 1.0) / share,
             # As it is if rows of a person are the same, and if they are independent.
             skew=self.skew * math.sqrt(effect),
