@@ -69,7 +69,7 @@ def test_costs_covary_as_the_sums_of_persons_do(cost):
     expected = slope * (u * influences(data, MEASURES["base_rate"], 0)).sum()
     assert estimates.covariance(0) == pytest.approx(expected, rel=1e-9)
     # With 300 people the interval is about as wide as a normal one.
-    low, high = estimates.cost_interval(0)
+    (low, high), _ = estimates.cost_interval(0)
     assert high - low == pytest.approx(2 * 1.97 * np.sqrt((u**2).sum()), rel=0.02)
 
 
@@ -106,7 +106,8 @@ def test_rows_that_are_copies_count_once():
         if row.is_plain:
             one, number = single.number(row, 0), copies.number(row, 0)
             assert number.effect == pytest.approx(4.0, rel=0.01), row.name
-            for field in ("value", "error", "rows", "freedom", "inflation", "skew"):
+            assert number.freedom == pytest.approx(one.rows - 1.0, rel=0.01), row.name
+            for field in ("value", "error", "rows", "inflation", "skew"):
                 values = getattr(number, field), getattr(one, field)
                 assert values[0] == pytest.approx(values[1], rel=0.01, abs=0.002), (row.name, field)
     # So do approximate numbers, gaps and the shares of groups.

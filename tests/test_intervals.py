@@ -541,7 +541,7 @@ def test_alpha_solves_its_quadratic_equation():
 
 
 def test_a_range_is_at_most_what_is_possible():
-    values = np.array([[0.1, 0.0, 0.9], [0.9, 0.1, 1.8]])
+    values = np.array([[0.1, 0.0, 0.9, math.inf], [0.9, 0.1, 1.8, math.inf]])
     assert range_interval(values, 0.95, ic.MEASURES["fpr"])[1] == 1.0
     assert range_interval(values, 0.95)[1] > 1.0
 

@@ -53,7 +53,8 @@ class Estimated:
         The effective number of people it rests on (Kish); it gives an interval even where nobody
         in the sample differs, such as an area of 1.
     freedom : float
-        The degrees of freedom of the standard error; see :func:`freedom_of`.
+        The degrees of freedom of the standard error; see :func:`freedom_of`.  Infinite where the
+        value tells it: for a proportion, or a rare mean, of rows that weigh the same.
     inflation : float
         Factor of the standard error by the jackknife, which allows for rows that pull a mean
         towards themselves (HC3): n / (n - 1) without weights.
@@ -94,7 +95,8 @@ class Estimated:
             inflation=1.0 + (self.inflation - 1.0) / share,
             # As it is if rows of a person are the same, and if they are independent.
             skew=self.skew * math.sqrt(effect),
-            weighted=True,
+            # The quantile is Student's.
+            weighted=self.weighted or self.form != "mean",
             effect=effect,
             share=share,
         )
@@ -107,7 +109,8 @@ def freedom_of(n: Floats, w2: Floats, w4: Floats, squares: Floats) -> float:
     """The degrees of freedom of sum w^2 u^2, the variance of a number (Satterthwaite 1946).
 
     k (sum w^2 u^2)^2 / sum w^4 u^4 - 1, where k is the kurtosis of u over the rows: one less than
-    the number of rows if all weigh the same, whatever u is, and few if a few rows weigh most.
+    the number of rows if all weigh the same, whatever u is, and few if a few rows weigh most.  It
+    is taken to be at least 1.
 
     Parameters
     ----------
@@ -124,13 +127,8 @@ def freedom_of(n: Floats, w2: Floats, w4: Floats, squares: Floats) -> float:
     # Where nobody moves the number, everybody would by the same; else u^2 is 1 on average.
     squares = squares * (rows / moved) if moved > 0.0 else np.ones(len(n))
     kurtosis = float((n * squares**2).sum()) / rows
-    return kurtosis * float((w2 * squares).sum() ** 2 / (w4 * squares**2).sum()) - 1.0
-
-
-def joint_freedom(variances: Floats, freedoms: Floats) -> Floats:
-    """The degrees of freedom of the sum of independent variances, along the first axis (Welch)."""
-    joint: Floats = variances.sum(axis=0) ** 2 / (variances**2 / freedoms).sum(axis=0)
-    return joint
+    freedom = kurtosis * float((w2 * squares).sum() ** 2 / (w4 * squares**2).sum()) - 1.0
+    return max(1.0, freedom)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,16 @@ other measures (see derived)                         by their limits: :func:`int
 calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER (Zou and Donner 2008) from the intervals
                                                      of the two groups; of Wilson's: Newcombe's
-disparities, highest, excess, target_cost, alpha     for all pairs of groups at once: stretched by
-                                                     Tukey's studentized range (Tukey and Kramer)
+disparities, highest                                 for all pairs of groups at once: Tukey's
+                                                     studentized range (Games and Howell 1976)
+excess, target_cost, alpha                           for all groups that may be the highest at once
 ===================================================  =============================================
 
 Every plain measure is a mean m = sum w x / sum w over some rows.  Its linearised variance is
 sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.  :class:`Estimates`
-computes value, standard error and degrees of freedom of every measure in every group, once.
+computes value, standard error and degrees of freedom of every measure in every group, once.  With
+heavy weights few rows decide how large the variance seems, and the degrees of freedom are as few
+(Satterthwaite 1946): a cell keeps sum w^4 for them.
 
 Where a tally knows whose rows belong together, the variance is the sum of u^2 over persons, u being
 what the rows of one move the mean by, and persons give the degrees of freedom.  A measure whose
@@ -36,7 +39,7 @@ import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -221,11 +224,13 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
     mean = Estimated(value, error, effective, freedom, inflation, skew, weighted, "mean")
     if within.any():
         return mean
+    if not weighted:
+        mean = replace(mean, freedom=math.inf)
     if measure.limits == (0.0, 1.0) and ((x == 0) | (x == 1)).all():
         return replace(mean, form="proportion")
     _, level = np.unique(x, return_inverse=True)
     if rows - float(np.bincount(level, n).max()) >= min(RARE, rows / 2.0):
-        return mean
+        return replace(mean, freedom=freedom)
     # The terms of the measure at the lowest and the highest score of the group.
     ends = np.array([people.score.min(), people.score.max()])
     a, b, c = measure.coefficients[np.unique(kind)].T[:, :, None]
@@ -240,8 +245,9 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
     the number of rows that gives its standard error (Korn and Graubard 1998).  A mean that few rows
     decide has the same kind of interval, between the lowest and the highest score of the group.  A
     ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a
-    count of 0 gives.  Everything else has Student's interval, corrected for skewness; and with
-    less than two effective rows all that is possible.
+    count of 0 gives.  Everything else has Student's interval, corrected for skewness; where weights
+    differ the skewness is hardly known, and no end is nearer than without the correction.  With
+    less than two effective rows the interval is all that is possible.
     """
     from scipy.special import stdtrit
 
@@ -254,7 +260,7 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
         return limits
     share, (low, high) = (1.0 + confidence) / 2.0, limits
     z = normal_quantile(share)
-    factor = number.inflation * float(stdtrit(number.freedom, share)) if rows >= 2 else z
+    factor = number.inflation * float(stdtrit(min(number.freedom, 1e9), share)) if rows >= 2 else z
     ends = number.seen if number.form == "rare" else limits
     if number.form != "mean" and math.isfinite(ends[1] - ends[0]):
         variance = (value - ends[0]) * (ends[1] - value)
@@ -271,6 +277,8 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
         interval = value * math.exp(-reach), value * math.exp(reach)
     else:
         least, most = skewed_interval(value, error, number.skew, factor)
+        if number.weighted:
+            least, most = min(least, value - factor * error), max(most, value + factor * error)
         interval = max(low, least), min(high, most)
     return around(value, interval)
 
@@ -443,32 +451,43 @@ class Estimates:
         values = {name: self.column(measure) for name, measure in self.measures.items()}
         return columns | values | self.costs
 
-    def cost_interval(self, group: int | None) -> Interval:
-        """The interval of the cost of errors."""
+    def cost_interval(self, group: int | None) -> tuple[Interval, float]:
+        """The interval of the cost of errors, and its degrees of freedom."""
         cost, at = self.question.cost, _place(group)
         amounts = cost.amounts(None if group is None else self.tally.groups[group])
         if cost.by_base_rate:
             row, people = cost_row(*amounts), self.people.people(group)
             number = mean_of(row, people, float(self.costs["cost"][at]))
             number = self.clustered(row, group, number)
-            return interval_of(number, row.limits, self.question.level)
+            return interval_of(number, row.limits, self.question.level), number.freedom
         parts = []
         for name, amount in zip(PAID, amounts, strict=True):
             if amount:
                 low, high = self.interval(MEASURES[name], group)
-                value = float(self.column(MEASURES[name])[at])
-                parts.append((amount * value, (amount * low, amount * high)))
+                number = self.number(MEASURES[name], group)
+                span = amount * number.value, (amount * low, amount * high)
+                parts.append((*span, number.freedom))
         if len(parts) == 1:
-            return parts[0][1]
-        # Positives and negatives are different people, unless people have several rows.
-        (a, of_a), (b, of_b) = parts
+            return parts[0][1:]
+        # Positives and negatives are different people, unless people have several rows; the
+        # smaller number of degrees of freedom is on the safe side.
+        (a, of_a, freedom), (b, of_b, other) = parts
         (u, both, _), (_, v, _), _ = self.paid(group).tolist()
         shared = both / math.sqrt(u * v) if u * v > 0.0 else 0.0
         x, y = ([own - low, high - own] for own, (low, high) in ((a, of_a), (b, of_b)))
         down, up = (
             math.sqrt(p * p + q * q + 2.0 * shared * p * q) for p, q in zip(x, y, strict=True)
         )
-        return a + b - down, a + b + up
+        return (a + b - down, a + b + up), min(freedom, other)
+
+    def freedom(self, name: str, group: int) -> float:
+        """The degrees of freedom of the interval of a number; infinite if it is a gap's."""
+        if name == "cost":
+            return self.cost_interval(group)[1]
+        measure = MEASURES["base_rate"] if name == "trivial_cost" else self.measures.get(name)
+        if measure is None or measure.of_levels is not None:
+            return math.inf
+        return self.number(measure, group).freedom
 
     def trivial_interval(self, group: int | None) -> Interval:
         """The interval of the trivial cost, the image of that of the base rate."""
@@ -538,7 +557,7 @@ class Estimates:
         }
         spans["share"] = self.share_interval(group)
         if group is not None or not question.cost.is_per_group:
-            spans["cost"] = self.cost_interval(group)
+            spans["cost"], _ = self.cost_interval(group)
             spans["trivial_cost"] = self.trivial_interval(group)
         low, high = self.interval(BIAS, group)
         sizes = sorted((abs(low), abs(high)))
@@ -571,25 +590,44 @@ def _place(group: int | None) -> int:
     return -1 if group is None else group
 
 
-@lru_cache(maxsize=256)
-def range_quantile(probability: float, groups: int) -> float:
-    """The quantile of the range of so many standard normal variates.
+def range_quantile(probability: float, groups: int, few: Floats | float = 0.0) -> Floats:
+    """The quantile of the range of so many standard normal variates, over an independent error.
 
-    P(range <= q) = k int phi(x) (Phi(x + q) - Phi(x))^(k - 1) dx.
+    ``few`` is 1 over the degrees of freedom of the error, at most 1; with 0 it is known.
 
     Examples
     --------
-    >>> round(range_quantile(0.95, 2), 3), round(range_quantile(0.95, 10), 3)
-    (2.772, 4.474)
+    >>> range_quantile(0.95, 10, np.array([0.0, 0.1])).round(2).tolist()
+    [4.47, 5.6]
+    """
+    table: Floats = np.exp(np.interp(few, *_range_table(probability, groups)))
+    return table
+
+
+@lru_cache(maxsize=256)
+def _range_table(probability: float, groups: int) -> tuple[Floats, Floats]:
+    """1 over degrees of freedom, and the logarithm of the quantile of the studentized range.
+
+    P(range <= q) = k int phi(x) (Phi(x + q) - Phi(x))^(k - 1) dx, and with s the error, so that
+    f s^2 is chi-squared with f degrees of freedom, the mean of P(range <= q s).
     """
     from scipy.special import ndtr
 
-    if groups == 2:
-        return math.sqrt(2.0) * normal_quantile((1.0 + probability) / 2.0)
     x, density = _normal_grid()
-    q = np.arange(0.0, 16.0, 0.01)[:, None]
-    inside = (ndtr(x + q) - ndtr(x)) ** (groups - 1)
-    return float(np.interp(probability, groups * inside @ density, q[:, 0]))
+    size = np.arange(0.0, 16.0, 0.01)
+    within = groups * (ndtr(x + size[:, None]) - ndtr(x)) ** (groups - 1) @ density
+    few = np.linspace(0.0, 1.0, 41) ** 1.5
+    freedom = 1.0 / np.maximum(few, 1e-7)[:, None]
+    log_s = np.arange(-14.0, 6.0, 0.1) / np.sqrt(2.0 * freedom)
+    chance = np.exp(freedom * (log_s - np.expm1(2.0 * log_s) / 2.0))
+    chance /= chance.sum(axis=1, keepdims=True)
+    low, high = np.full(few.shape, -1.0), np.full(few.shape, 8.0)
+    for _ in range(36):
+        middle = (low + high) / 2.0
+        reached = np.interp(np.exp(middle[:, None] + log_s), size, within)
+        below = (chance * reached).sum(axis=1) < probability
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return few, high
 
 
 @lru_cache(maxsize=256)
@@ -636,20 +674,55 @@ class CostBounds:
 def stretch(confidence: float, groups: int) -> float:
     """Factor by which intervals are widened so that they bound all differences at once."""
     z = normal_quantile((1.0 + confidence) / 2.0)
-    return range_quantile(confidence, groups) / math.sqrt(2.0) / z
+    return float(range_quantile(confidence, groups)) / math.sqrt(2.0) / z
 
 
-def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
+def pair_bounds(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """The bounds of a_s - b_t for all s and t; a and b have value, lower and upper end as columns.
 
-    Groups are independent (MOVER, Zou and Donner 2008); both intervals are stretched by ``factor``.
+    Groups are independent (MOVER, Zou and Donner 2008).
     """
     value = a[:, None, 0] - b[None, :, 0]
     a_low, a_high = a[:, 0] - a[:, 1], a[:, 2] - a[:, 0]
     b_low, b_high = b[:, 0] - b[:, 1], b[:, 2] - b[:, 0]
-    low: Floats = value - factor * np.hypot(a_low[:, None], b_high[None, :])
-    high: Floats = value + factor * np.hypot(a_high[:, None], b_low[None, :])
+    low: Floats = value - np.hypot(a_low[:, None], b_high[None, :])
+    high: Floats = value + np.hypot(a_high[:, None], b_low[None, :])
     return low, high
+
+
+def least_differences(values: Floats, confidence: float, only: bool = False) -> Floats:
+    """The differences a_s - a_t that are established at least, while all pairs are looked at.
+
+    The intervals give the standard errors, and the studentized range with the degrees of freedom
+    of each pair how many of them count (Games and Howell 1976).  ``values`` has value, lower and
+    upper end and degrees of freedom as columns.  A bound that is not positive may be too high, and
+    with ``only`` any but the largest.
+    """
+    from scipy.special import stdtrit
+
+    if len(values) == 2:
+        return pair_bounds(values, values)[0]
+    value, low, high = values[:, :3].T
+    freedom = np.clip(values[:, 3], 1.0, 1e9)
+    one = stdtrit(freedom, (1.0 + confidence) / 2.0)
+    below, above = ((value - low) / one) ** 2, ((high - value) / one) ** 2
+
+    def bound(s: Any, t: Any, exact: bool = True) -> Floats:
+        square, few = below[s] + above[t], 0.0
+        if exact:  # Welch (1947)
+            few = below[s] ** 2 / freedom[s] + above[t] ** 2 / freedom[t]
+            few /= np.maximum(square**2, 1e-300)
+        factor = range_quantile(confidence, len(values), few) / math.sqrt(2.0)
+        return np.asarray(value[s] - value[t] - factor * np.sqrt(square))
+
+    # With errors that are known no bound is lower, which settles most pairs.
+    every = np.arange(len(values))
+    bounds, least = bound(every[:, None], every, exact=False), 0.0
+    if only:
+        least = max(0.0, float(bound(*divmod(int(bounds.argmax()), len(values)))))
+    s, t = np.nonzero(bounds > least)
+    bounds[s, t] = bound(s, t)
+    return bounds
 
 
 def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
@@ -670,34 +743,54 @@ def range_interval(values: Floats, confidence: float, measure: Measure | None = 
     Its lower end is the largest difference that is established for some pair while all pairs are
     looked at; it is 0 with the given confidence if all groups are alike.  Its upper end is the
     largest of all pairs' own upper ends, or what the limits of the measure allow.  ``values`` has
-    value, lower and upper end as columns; groups without them are left out.
+    value, lower and upper end and degrees of freedom as columns; groups without them are left out.
 
     Examples
     --------
-    >>> ends = range_interval(np.array([[0.2, 0.1, 0.3], [0.5, 0.4, 0.6]]), 0.95)
+    >>> values = np.array([[0.2, 0.1, 0.3, math.inf], [0.5, 0.4, 0.6, math.inf]])
+    >>> ends = range_interval(values, 0.95)
     >>> [round(end, 3) for end in ends]
     [0.159, 0.441]
     """
-    values = values[np.isfinite(values).all(axis=1)]
+    values = values[np.isfinite(values[:, :3]).all(axis=1)]
     if len(values) < 2:
         return UNKNOWN
-    low, _ = pair_bounds(values, values, stretch(confidence, len(values)))
+    low = least_differences(values, confidence, only=True)
     _, high = pair_bounds(values, values)
     most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
     ends = max(0.0, float(low.max())), min(most, float(high.max()))
     return around(float(np.ptp(values[:, 0])), ends)
 
 
-def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
+def _highest_of(bounds: CostBounds, candidates: Ints, factor: float | None = None) -> Interval:
     """The interval of the highest cost of some groups, all of which may be the highest.
 
     The highest of several noisy costs is too high.  So the lower ends are lowered until all of them
-    hold together.
+    hold together, or by a ``factor``.
     """
-    one = (1.0 + bounds.confidence) / 2.0
-    factor = normal_quantile(one ** (1.0 / len(candidates))) / bounds.z
+    if factor is None:
+        one = (1.0 + bounds.confidence) / 2.0
+        factor = normal_quantile(one ** (1.0 / len(candidates))) / bounds.z
     value, low, high = bounds.cost[candidates].T
     return max(0.0, float((value - factor * (value - low)).max())), float(high.max())
+
+
+def _factor_above(bounds: CostBounds, others: Ints, t: int) -> float:
+    """The factor for :func:`_highest_of` some groups, if the difference from group t is asked for.
+
+    Together with the error of group t, which is not lowered, the bounds of all differences then
+    hold at once: what Dunnett (1955) has for comparisons with one group.
+    """
+    if len(others) == 1:
+        return 1.0
+    value, low, _ = bounds.cost[others].T
+    variance, own = ((value - low) ** 2).mean(), (bounds.cost[t, 2] - bounds.cost[t, 0]) ** 2
+    share = variance / (variance + own) if variance > 0.0 else 0.05
+    # In steps, because each takes a while.
+    share = min(max(round(float(share) * 20.0), 1), 19) / 20.0
+    within = _spread_within(SPREADS, len(others), 1, share)
+    square = float(np.interp((1.0 + bounds.confidence) / 2.0, within, SPREADS) / bounds.z) ** 2
+    return math.sqrt((square - (1.0 - share)) / share)
 
 
 def _excess_of(bounds: CostBounds) -> tuple[Interval, float]:
@@ -756,7 +849,7 @@ def alpha_intervals(
         if not len(others):
             others = np.array([s for s in range(len(bounds.cost)) if s != t], dtype=np.intp)
         value = float(bounds.cost[others, 0].max())
-        low, high = around(value, _highest_of(bounds, others))
+        low, high = around(value, _highest_of(bounds, others, _factor_above(bounds, others, t)))
         ends = (
             _solve(bounds, t, value, value - low, side=2),
             _solve(bounds, t, value, high - value, side=1),
@@ -913,20 +1006,23 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
     spans = [estimates.spans(group, draws, examined) for group in everyone]
 
     def ends(name: str, some: Sequence[Group]) -> Floats:
-        """Value, lower and upper end of a number for each of some groups."""
-        indices = map(tally.index_of, some)
-        return np.array([(estimates.columns[name][i], *spans[i][0][name]) for i in indices])
+        """Value, lower and upper end and degrees of freedom of a number in each of some groups."""
+        column, places = estimates.columns[name], [tally.index_of(group) for group in some]
+        return np.array(
+            [(column[i], *spans[i][0][name], estimates.freedom(name, i)) for i in places]
+        )
 
     costly = [group for group in groups if not math.isnan(reach.costs[group])]
     pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
     excess = target = UNKNOWN
     alpha = [UNKNOWN] * len(costly)
     if len(costly) > 1:
-        cost, trivial = ends("cost", costly), ends("trivial_cost", costly)
+        known = ends("cost", costly)
+        cost, trivial = known[:, :3], ends("trivial_cost", costly)[:, :3]
         covariance = np.array([estimates.covariance(tally.index_of(g)) for g in costly])
         bounds = CostBounds(cost, trivial, covariance, reach.tolerance, level, tally.n)
         # The groups that may be the one whose errors cost most: no other is surely above them.
-        above, _ = pair_bounds(cost, cost, stretch(level, len(costly)))
+        above = least_differences(known, level)
         np.fill_diagonal(above, -np.inf)
         candidates = [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
         excess, probability = _excess_of(bounds)
@@ -944,7 +1040,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         overall=spans[-1][0],
         differences={
             name: difference(a, (a_low, a_high), b, (b_low, b_high))
-            for name, ((a, a_low, a_high), (b, b_low, b_high)) in both.items()
+            for name, ((a, a_low, a_high, _), (b, b_low, b_high, _)) in both.items()
         },
         compared=pair,
         disparities={
@@ -989,10 +1085,11 @@ def disparity_intervals(
         ends = []
         for index in map(estimates.tally.index_of, groups):
             if name == "cost":
-                span = estimates.cost_interval(index)
+                span, freedom = estimates.cost_interval(index)
             else:
                 span = estimates.interval(MEASURES[name], index)
-            ends.append((estimates.value(name, index), *span))
+                freedom = estimates.number(MEASURES[name], index).freedom
+            ends.append((estimates.value(name, index), *span, freedom))
         level = estimates.question.level
         disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
     return disparities
