@@ -108,20 +108,9 @@ UNDEFINED = Estimated(math.nan, math.nan, 0.0, 0.0)
 def freedom_of(n: Floats, w2: Floats, w4: Floats, squares: Floats) -> float:
     """The degrees of freedom of sum w^2 u^2, the variance of a number (Satterthwaite 1946).
 
-    k (sum w^2 u^2)^2 / sum w^4 u^4 - 1, where k is the kurtosis of u over the rows: one less than
-    the number of rows if all weigh the same, whatever u is, and few if a few rows weigh most.  It
-    is taken to be at least 1.
-
-    Parameters
-    ----------
-    n, w2, w4, squares : array
-        Of each cell, the number of rows, the sums of w^2 and w^4, and the mean of u^2.
-
-    Examples
-    --------
-    >>> one = np.ones(9)
-    >>> freedom_of(one, one, one, np.arange(9.0))
-    8.0
+    k (sum w^2 u^2)^2 / sum w^4 u^4 - 1, at least 1, where k is the kurtosis of u over the rows: one
+    less than the number of rows if all weigh the same, whatever u is, and few if a few rows weigh
+    most.  Given for each cell, ``squares`` is the mean of u^2.
     """
     moved, rows = float((n * squares).sum()), float(n.sum())
     # Where nobody moves the number, everybody would by the same; else u^2 is 1 on average.

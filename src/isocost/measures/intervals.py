@@ -39,7 +39,7 @@ import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -690,13 +690,12 @@ def pair_bounds(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def least_differences(values: Floats, confidence: float, only: bool = False) -> Floats:
+def least_differences(values: Floats, confidence: float) -> Floats:
     """The differences a_s - a_t that are established at least, while all pairs are looked at.
 
     The intervals give the standard errors, and the studentized range with the degrees of freedom
     of each pair how many of them count (Games and Howell 1976).  ``values`` has value, lower and
-    upper end and degrees of freedom as columns.  A bound that is not positive may be too high, and
-    with ``only`` any but the largest.
+    upper end and degrees of freedom as columns.  A bound that is not positive may be too high.
     """
     from scipy.special import stdtrit
 
@@ -706,22 +705,14 @@ def least_differences(values: Floats, confidence: float, only: bool = False) -> 
     freedom = np.clip(values[:, 3], 1.0, 1e9)
     one = stdtrit(freedom, (1.0 + confidence) / 2.0)
     below, above = ((value - low) / one) ** 2, ((high - value) / one) ** 2
-
-    def bound(s: Any, t: Any, exact: bool = True) -> Floats:
-        square, few = below[s] + above[t], 0.0
-        if exact:  # Welch (1947)
-            few = below[s] ** 2 / freedom[s] + above[t] ** 2 / freedom[t]
-            few /= np.maximum(square**2, 1e-300)
-        factor = range_quantile(confidence, len(values), few) / math.sqrt(2.0)
-        return np.asarray(value[s] - value[t] - factor * np.sqrt(square))
-
-    # With errors that are known no bound is lower, which settles most pairs.
-    every = np.arange(len(values))
-    bounds, least = bound(every[:, None], every, exact=False), 0.0
-    if only:
-        least = max(0.0, float(bound(*divmod(int(bounds.argmax()), len(values)))))
-    s, t = np.nonzero(bounds > least)
-    bounds[s, t] = bound(s, t)
+    apart, error = value[:, None] - value, np.sqrt((below[:, None] + above) / 2.0)
+    bounds: Floats = apart - range_quantile(confidence, len(values)) * error
+    # Known errors, as if the degrees of freedom were infinite, settle most pairs.
+    s, t = np.nonzero(bounds > 0.0)
+    # One over the degrees of freedom of a sum of two variances (Welch 1947).
+    few = below[s] ** 2 / freedom[s] + above[t] ** 2 / freedom[t]
+    few /= np.maximum((below[s] + above[t]) ** 2, 1e-300)
+    bounds[s, t] = apart[s, t] - range_quantile(confidence, len(values), few) * error[s, t]
     return bounds
 
 
@@ -755,42 +746,32 @@ def range_interval(values: Floats, confidence: float, measure: Measure | None = 
     values = values[np.isfinite(values[:, :3]).all(axis=1)]
     if len(values) < 2:
         return UNKNOWN
-    low = least_differences(values, confidence, only=True)
+    low = least_differences(values, confidence)
     _, high = pair_bounds(values, values)
     most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
     ends = max(0.0, float(low.max())), min(most, float(high.max()))
     return around(float(np.ptp(values[:, 0])), ends)
 
 
-def _highest_of(bounds: CostBounds, candidates: Ints, factor: float | None = None) -> Interval:
+def _highest_of(bounds: CostBounds, candidates: Ints, other: int | None = None) -> Interval:
     """The interval of the highest cost of some groups, all of which may be the highest.
 
     The highest of several noisy costs is too high.  So the lower ends are lowered until all of them
-    hold together, or by a ``factor``.
+    hold together; or, if they are compared with those of an ``other`` group, until all differences
+    from that one do (Dunnett 1955).
     """
-    if factor is None:
-        one = (1.0 + bounds.confidence) / 2.0
-        factor = normal_quantile(one ** (1.0 / len(candidates))) / bounds.z
+    one, several = (1.0 + bounds.confidence) / 2.0, len(candidates)
     value, low, high = bounds.cost[candidates].T
+    factor = normal_quantile(one ** (1.0 / several)) / bounds.z
+    if other is not None and several > 1:
+        variance = float(((value - low) ** 2).mean())
+        own = float(bounds.cost[other, 2] - bounds.cost[other, 0]) ** 2
+        # In steps, because each takes a while.
+        share = min(max(round(20.0 * variance / (variance + own + 1e-300)), 1), 19) / 20.0
+        within = _spread_within(SPREADS, several, 1, share)
+        square = (float(np.interp(one, within, SPREADS)) / bounds.z) ** 2
+        factor = math.sqrt((square - (1.0 - share)) / share)
     return max(0.0, float((value - factor * (value - low)).max())), float(high.max())
-
-
-def _factor_above(bounds: CostBounds, others: Ints, t: int) -> float:
-    """The factor for :func:`_highest_of` some groups, if the difference from group t is asked for.
-
-    Together with the error of group t, which is not lowered, the bounds of all differences then
-    hold at once: what Dunnett (1955) has for comparisons with one group.
-    """
-    if len(others) == 1:
-        return 1.0
-    value, low, _ = bounds.cost[others].T
-    variance, own = ((value - low) ** 2).mean(), (bounds.cost[t, 2] - bounds.cost[t, 0]) ** 2
-    share = variance / (variance + own) if variance > 0.0 else 0.05
-    # In steps, because each takes a while.
-    share = min(max(round(float(share) * 20.0), 1), 19) / 20.0
-    within = _spread_within(SPREADS, len(others), 1, share)
-    square = float(np.interp((1.0 + bounds.confidence) / 2.0, within, SPREADS) / bounds.z) ** 2
-    return math.sqrt((square - (1.0 - share)) / share)
 
 
 def _excess_of(bounds: CostBounds) -> tuple[Interval, float]:
@@ -849,7 +830,7 @@ def alpha_intervals(
         if not len(others):
             others = np.array([s for s in range(len(bounds.cost)) if s != t], dtype=np.intp)
         value = float(bounds.cost[others, 0].max())
-        low, high = around(value, _highest_of(bounds, others, _factor_above(bounds, others, t)))
+        low, high = around(value, _highest_of(bounds, others, t))
         ends = (
             _solve(bounds, t, value, value - low, side=2),
             _solve(bounds, t, value, high - value, side=1),
@@ -1007,10 +988,8 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
 
     def ends(name: str, some: Sequence[Group]) -> Floats:
         """Value, lower and upper end and degrees of freedom of a number in each of some groups."""
-        column, places = estimates.columns[name], [tally.index_of(group) for group in some]
-        return np.array(
-            [(column[i], *spans[i][0][name], estimates.freedom(name, i)) for i in places]
-        )
+        column, at = estimates.columns[name], [tally.index_of(group) for group in some]
+        return np.array([(column[i], *spans[i][0][name], estimates.freedom(name, i)) for i in at])
 
     costly = [group for group in groups if not math.isnan(reach.costs[group])]
     pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
