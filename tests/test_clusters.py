@@ -191,3 +191,15 @@ def test_unseen_and_watch_allow_for_people_with_several_rows():
     assert not any("several rows" in note for note in watched[0].notes)
     squares = [History([tally], tally.groups, 0.5, None).all.w2[0] for tally in tallies]
     assert np.allclose(squares[1], squares[0] * design_effects(tallies[1])[:, None])
+
+
+def test_a_plan_counts_rows_of_people_with_several():
+    once = rows_of(people=400, times=1, weighted=False)
+    copied = {name: np.repeat(values, 3) for name, values in once.items()}
+    copied["person"] = np.repeat(np.arange(400), 3)
+    tallies = ic.tally(once), ic.tally(copied, person="person")
+    one, three = (ic.plan(tally, "fpr", detect=0.1, replicates=200) for tally in tallies)
+    for group in (0, 1):
+        for name in ("difference", "calibration"):
+            ratio = getattr(three.groups[group], name) / getattr(one.groups[group], name)
+            assert ratio == pytest.approx(3.0, rel=0.12), (group, name)

@@ -77,7 +77,13 @@ def test_rows_stay_where_they_are(people):
     from isocost.engines.lazy import LazyRows, _counted, _placed
     from isocost.grid import Grid
 
-    columns = {"score": "score", "label": "label", "group": ["group"], "weight": None, "person": None}
+    columns = {
+        "score": "score",
+        "label": "label",
+        "group": ["group"],
+        "weight": None,
+        "person": None,
+    }
     rows = LazyRows(as_frame(people), columns, None).pick(False)
     native = _counted(_placed(rows, Grid()), None).to_native()
     plan = native._jdf.queryExecution().optimizedPlan().toString()
