@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,10 @@ class Case:
             data["weight"] = weights
         return data
 
+    def tally(self, rng: np.random.Generator) -> ic.Tally:
+        """One data set, counted with persons."""
+        return ic.tally(self.draw(rng), person="person", weight="weight" if self.weighted else None)
+
 
 CASES = (
     Case(2, 100, 3),
@@ -82,11 +86,10 @@ def truth(cost: str) -> dict[str, float]:
 
 def outcome(case: Case, rng: np.random.Generator) -> dict[str, float]:
     """Wrong verdicts, without and with persons, and the share of intervals that hold the truth."""
-    data, known = case.draw(rng), truth(case.cost)
-    weight, result = "weight" if case.weighted else None, {}
-    for name, person in (("without", None), ("established", "person")):
-        tally = ic.tally(data, person=person, weight=weight)
-        estimates = Estimates(tally, ic.Question(case.cost))
+    known = truth(case.cost)
+    tally, result = case.tally(rng), {}
+    for name, counted in (("without", replace(tally, persons=None)), ("established", tally)):
+        estimates = Estimates(counted, ic.Question(case.cost))
         # What an audit calls established, from the few numbers that decide it.
         low, _ = disparity_intervals(estimates, ["cost"], tally.groups)["cost"]
         result[name] = float(low > 0.0)
