@@ -136,7 +136,9 @@ def test_people_who_tell_nothing_about_themselves():
     # A rate of 0 is that of as many rows as there are people.
     data["score"][:] = 0.1
     estimates = Estimates(ic.tally(data, person="person"), ic.Question())
-    assert estimates.interval(MEASURES["fpr"], 0)[1] == pytest.approx(3.84 / (100 + 3.84), rel=0.05)
+    assert estimates.interval(MEASURES["selection_rate"], 0)[1] == pytest.approx(
+        3.84 / (100 + 3.84), rel=0.05
+    )
     # One person alone tells nothing.
     data["person"] = np.where(data["group"] == 0, 0, data["person"])
     one = Estimates(ic.tally(data, person="person"), ic.Question())
