@@ -158,8 +158,8 @@ def plan(
     People needed; cost fpr; 0.95 intervals, power 0.8
     group               now  difference of 0.02  gap within 0.02
     ----------------  -----  ------------------  ---------------
-    African-American  3,696               2,225           10,731
-    Caucasian         2,454               1,374           10,135
+    African-American  3,696               2,536           10,731
+    Caucasian         2,454               1,568           10,135
     """
     cost, confidence = question.cost, question.level
     cost.check_groups(tally.groups)

@@ -74,7 +74,7 @@ from isocost.verdict.sentences import SENTENCES
 MOST_LISTED = 5
 """The largest number of groups, and of periods, that a note lists."""
 
-EFFECTS = {2.8: 0.15, 1.4: 0.6, 0.7: 0.12, 0.35: 0.06, 0.175: 0.04, 0.0875: 0.03}
+EFFECTS = {5.6: 0.05, 2.8: 0.12, 1.4: 0.6, 0.7: 0.1, 0.35: 0.05, 0.175: 0.04, 0.0875: 0.04}
 """Distances of the truth beyond the limit, in standard errors of a period, and their weights;
 evidence grows fastest near the right one."""
 
@@ -211,7 +211,7 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
     >>> coins = Stream(1.0, 1000 * ones, 600 * ones, 600 * ones, 600 * ones)
     >>> result = evidence([coins], constant=-0.5)
     >>> result.against(0.0).round(1).tolist()
-    [9.7, 23.8, 37.8]
+    [14.6, 33.9, 53.2]
     >>> low, high = result.interval(0.05, now=2)
     >>> f"{low:.3f} to {high:.3f}"
     '0.069 to 0.131'
@@ -538,7 +538,8 @@ class Watch(Result):
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
-        The probability that there is never an alarm while everything holds.
+        The probability that there is never an alarm while everything holds, for sums close to
+        normal; see :mod:`isocost.judging.watch` for a bound without that.
     floors : {name: float}
         What rates must at least be.
     handed_over : {group: float}
@@ -711,7 +712,7 @@ def watch(
     >>> result.alarm, round(result.periods[1].running, 4)
     (False, 0.06)
     >>> print(ic.watch(rule, [compas()] * 2).alarms[0])
-    The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0703 or more \
+    The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0706 or more \
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
