@@ -93,8 +93,11 @@ def outcome(case: Case, rng: np.random.Generator) -> dict[str, float]:
         # What an audit calls established, from the few numbers that decide it.
         low, _ = disparity_intervals(estimates, ["cost"], tally.groups)["cost"]
         result[name] = float(low > 0.0)
-    for name in MEASURES:
-        spans = [estimates.interval(ROWS[name], i) for i in range(case.groups)]
+    for name in (*MEASURES, "cost"):
+        spans = [
+            estimates.cost_interval(i)[0] if name == "cost" else estimates.interval(ROWS[name], i)
+            for i in range(case.groups)
+        ]
         result[name] = float(np.mean([low <= known[name] <= high for low, high in spans]))
     return result
 
@@ -113,7 +116,7 @@ def run(case: Case, sets: int) -> dict[str, float]:
 
 
 def main(sets: int = 2000) -> None:
-    columns = ("without", "established", *MEASURES)
+    columns = ("without", "established", *MEASURES, "cost")
     print("| case | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
     for case in CASES:
