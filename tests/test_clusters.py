@@ -185,7 +185,7 @@ def test_unseen_and_watch_allow_for_people_with_several_rows():
     tallies = [ic.tally(data), ic.tally(data, person="person")]
     with pytest.warns(ic.UncalibratedWarning):
         rule = ic.withhold(tallies[0], "fpr", tolerance=0.02)
-    numbers = [ic.unseen(tally, rule, remakes=30, seed=2) for tally in tallies]
+    numbers = [ic.unseen(tally, rule, remakes=60, seed=1) for tally in tallies]
     spread = [one.goal.limit - one.goal.fitted for one in numbers]
     assert spread[1] > 1.5 * spread[0]
     watched = [ic.watch(rule, {"day": tally}, tolerance=0.0) for tally in tallies]

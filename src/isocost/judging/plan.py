@@ -434,7 +434,10 @@ def plan_repair(
     remade(rule, tally)
     yardstick = Yardstick.of(tally, rule, question)
     made_from, base = tally.select(yardstick.made_from), yardstick.numbers(tally, rule)
-    population, random = Population(made_from), np.random.default_rng(question.seed)
+    population, random = (
+        Population(made_from, rule.promise.equal),
+        np.random.default_rng(question.seed),
+    )
     remakes, sizes = question.remakes or 100, []
     for step_number, size in enumerate(TIMES):
         replicates = Replicates(yardstick, population, rule)

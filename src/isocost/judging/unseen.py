@@ -79,11 +79,14 @@ Gap = Callable[[Levels], float]
 
 
 class Population:
-    """The people that a tally speaks for: scores, and the chance of label 1 at each."""
+    """The people that a tally speaks for: scores, and the chance of label 1 at each.
 
-    def __init__(self, tally: Tally) -> None:
+    Where people have several rows, rows count by the design effect in what is to be equal.
+    """
+
+    def __init__(self, tally: Tally, equal: Collection[str] = ()) -> None:
         self.grid, self.groups = tally.grid, tally.groups
-        self._parts = [_Part.of(tally, *pair) for pair in enumerate(design_effects(tally))]
+        self._parts = [_Part.of(tally, *pair) for pair in enumerate(design_effects(tally, equal))]
 
     @cached_property
     def tally(self) -> Tally:
@@ -431,7 +434,8 @@ def unseen(
     made as close as possible: a population may well be one in which the goal is out of reach,
     though it was within reach for the people seen.  ``infeasible`` counts these replicates.
     Those in which it cannot be made at all are left out.  Where people have several rows, samples
-    are of fewer rows, by the largest design effect that is known, and all numbers are approximate.
+    are of fewer rows, by the design effect of what the rule makes equal, and all numbers are
+    approximate.
 
     All numbers are about the groups that the question compares, ``min_group`` people and five of
     each label, among those that the rule was made from (``rule.fitted``); ``left_out`` has the
@@ -460,7 +464,9 @@ def unseen(
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(measured, rule)
     remakes, random = question.remakes or REMAKES, np.random.default_rng(question.seed)
-    replicates = Replicates(yardstick, Population(measured), rule, remake=holdout is None)
+    replicates = Replicates(
+        yardstick, Population(measured, rule.promise.equal), rule, remake=holdout is None
+    )
     for index in range(remakes):
         replicates.add(random, base)
         if progress is not None:

@@ -380,15 +380,19 @@ class Estimates:
             effect = 1.0 / share
         return number.clustered(effect if effect > SLACK else 1.0, share)
 
-    def effect(self, group: int | None) -> float:
-        """The largest design effect of the means of a group that is known, at least 1."""
+    def effect(self, group: int | None, names: Collection[str] = ()) -> float:
+        """The largest design effect of the means of a group that is known, at least 1.
+
+        With ``names``, of these measures, if one of them is known.
+        """
 
         def largest() -> float:
             known = [row for row in MEASURES.values() if self.moves(row, group) is not None]
-            numbers = [self.number(row, group) for row in known]
+            named = [row for row in known if row.name in names]
+            numbers = [self.number(row, group) for row in named or known]
             return max([1.0, *(number.effect for number in numbers if number.error > 0.0)])
 
-        return self.people.once(("effect", group), largest)
+        return self.people.once(("effect", group, *names), largest)
 
     def paid(self, group: int | None) -> Floats:
         """The covariances of generalized FPR, generalized FNR and base rate between persons."""
@@ -577,13 +581,14 @@ class Estimates:
         return spans, floors["calibration_gap"]
 
 
-def design_effects(tally: Tally) -> Floats:
-    """The largest design effect that is known in each group; 1 where people have one row each."""
+def design_effects(tally: Tally, names: Collection[str] = ()) -> Floats:
+    """The largest design effect in each group, of some numbers if ``names`` are given."""
     if tally.persons is None:
         return np.ones(len(tally.groups))
     known = tally.persons.thresholds or (DEFAULT.threshold,)
     estimates = Estimates(tally, DEFAULT.but(threshold=known[0]))
-    return np.array([estimates.effect(index) for index in range(len(tally.groups))])
+    names = (*names, *PAID) if "cost" in names else tuple(names)
+    return np.array([estimates.effect(index, names) for index in range(len(tally.groups))])
 
 
 def _place(group: int | None) -> int:
