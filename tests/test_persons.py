@@ -235,3 +235,39 @@ def test_people_handed_over_need_no_person(rows, name, tmp_path):
         assert sum(n for n, _, _ in tally.handed_over.values()) == 43
         assert tally.persons.products == pytest.approx(wanted.persons.products)
         assert tally.persons.number.tolist() == wanted.persons.number.tolist()
+
+
+# Without persons
+
+
+def test_ids_that_repeat_are_counted_and_warned_of(rows, tmp_path):
+    import polars as pl
+
+    frame = pl.DataFrame(rows)
+    frame.write_csv(tmp_path / "rows.csv")
+    sources = [rows, frame, frame.lazy(), frame.to_arrow().to_reader(), tmp_path / "rows.csv"]
+    tallies = [ic.tally(source, id="person") for source in sources]
+    assert [tally.reading.ids for tally in tallies] == [len(np.unique(rows["person"]))] * 5
+    added = tallies[0] + tallies[0]
+    assert (added.reading.ids, added.reading.read_rows) == (2 * tallies[0].reading.ids, 4000)
+    assert ic.Tally.from_json(added.to_json()).reading.ids == added.reading.ids
+    with pytest.warns(ic.ReadingWarning, match=r"2,000 rows have 299 different ids, 6.69 rows"):
+        audit = ic.audit(tallies[0], "fpr", replicates=0)
+    assert 'Say whose row it is: person="person".' in audit.advice
+    # Nothing is wrong with ids of one row each, nor where it is known whose row it is.
+    rows["row"] = np.arange(2000)
+    for options in ({"id": "row"}, {"id": "person", "person": "person"}):
+        assert "different ids" not in ic.audit(rows, "fpr", replicates=0, **options).advice
+
+
+def test_rows_without_an_id_are_of_different_people(rows):
+    import polars as pl
+
+    frame = pl.DataFrame(rows)
+    who = pl.when(pl.col("person") < 100).then(None).otherwise(pl.col("person").cast(pl.String))
+    frame = frame.with_columns(person=who)
+    known = frame["person"].drop_nulls()
+    expected = known.n_unique() + len(frame) - len(known)
+    for source in (frame, frame.lazy(), frame.to_pandas()):
+        assert ic.tally(source, id="person").reading.ids == expected
+    assert ic.tally(frame, id="person") == ic.tally(frame)

@@ -250,11 +250,12 @@ def group_names_of(group: Any, step: str | None = None) -> list[str]:
 
 
 def check_columns(
-    score: Any, label: Any, group: Any, weight: Any = None, person: Any = None
+    score: Any, label: Any, group: Any, weight: Any = None, person: Any = None, id: Any = None
 ) -> dict[str, Any]:
-    """Names of columns by role, with ``group`` as a list."""
+    """Names of columns by role, with ``group`` as a list; ``id`` only if there is one."""
     step = "pass names of columns, or leave data out and pass arrays"
     single = {"score": score, "label": label, "weight": weight, "person": person}
+    single |= {} if id is None else {"id": id}
     check_names(**single, optional=("weight", "person"), step=step)
     return {**single, "group": group_names_of(group, step)}
 

@@ -83,6 +83,27 @@ class Persons:
         products = symmetric(np.stack(above, axis=-1), len(terms_of(thresholds)))
         return cls(tuple(thresholds), found["n"], products, several)
 
+    def adds(self, coefficients: Floats, threshold: float) -> Floats | None:
+        """What a unit of each sum of a person adds to a sum of w (a + b h + c h^2).
+
+        ``coefficients`` has (a, b, c) for each kind of people, an array (4, 3).  None if the sums
+        do not tell: those above an unknown threshold, or of scores on one side of it.
+        """
+        low, high = coefficients[::2], coefficients[1::2]
+        jump = high - low
+        if jump[:, 1:].any() or (jump.any() and threshold not in self.thresholds):
+            return None
+        above = [jump[:, 0] * (threshold == known) for known in self.thresholds]
+        return np.column_stack([low, *above]).ravel()
+
+    def covariances(self, group: int | None, moves: Floats) -> Floats:
+        """The sum over persons of (moves T) (moves T)', for rows of ``moves``; None is everybody.
+
+        A person with rows in several groups counts as one in each.
+        """
+        products = self.products.sum(axis=0) if group is None else self.products[group]
+        return np.asarray(moves @ products @ moves.T)
+
     def recoded(self, codes: Sequence[int], size: int) -> Persons:
         """The persons with group i called codes[i], of so many groups; left out if negative."""
         kept = [(i, code) for i, code in enumerate(codes) if code >= 0]

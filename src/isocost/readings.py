@@ -95,7 +95,7 @@ class Missing:
 
 
 _ROWS, _ROWS_BY_COLUMN = (
-    ("read_rows", "dropped_rows", "unknown_rows"),
+    ("read_rows", "ids", "dropped_rows", "unknown_rows"),
     ("missing_values", "unknown_values"),
 )
 """Fields of a reading that count rows, and those that count them by column."""
@@ -123,8 +123,8 @@ class Reading(Record):
         True if rows without a score were counted apart.
     missing_label, missing_group, drop_missing
         The treatment of rows that lack a value; see :class:`Missing`.
-    read_rows : int
-        Number of rows read.
+    read_rows, ids : int
+        Number of rows read, and of different ids in them; 0 if they were not counted.
     dropped_rows, missing_values : int, {column: rows}
         Number of rows dropped for that reason, and of those without a value in each column.
     unknown_rows, unknown_values : int, {column: rows}
@@ -157,6 +157,7 @@ class Reading(Record):
     handed_over: bool = False
     drop_missing: bool = False
     read_rows: int = 0
+    ids: int = 0
     dropped_rows: int = 0
     missing_values: Mapping[str, int] = field(default_factory=dict)
     unknown_rows: int = 0
@@ -218,7 +219,7 @@ class Reading(Record):
         """The options of a command that reads data in this way; usual ones are left out."""
         usual = Reading({"score": "score", "label": "label", "group": ["group"]})
         given: dict[str, Any] = {}
-        for role in ROLES[:-1]:
+        for role in ROLES:
             if (name := self.columns.get(role)) != usual.columns.get(role):
                 given[role] = name
         given["positive"] = self.positive

@@ -760,6 +760,7 @@ class ColumnOptions(TypedDict, total=False):
     group: Any
     weight: Any
     person: Any
+    id: Any
     edges: tuple[float, ...]
     positive: Any
     missing_label: str

@@ -217,7 +217,9 @@ def _count(
     from isocost.engines.files import tally_files
     from isocost.engines.look import completed
 
-    names = {role: getattr(columns, role) for role in ROLES[:-1]}
+    names = {role: getattr(columns, role) for role in ROLES}
+    if columns.id is None:
+        del names["id"]
     guesses: list[str] = []
     try:
         with local(data) as path, progress("counting") as report:
@@ -313,7 +315,7 @@ def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
     made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()
-    for role in (*ROLES[:-1], "bins", "scale", *ways):
+    for role in (*ROLES, "bins", "scale", *ways):
         value = getattr(columns, role)
         if value == getattr(usual, role) or str(value) == str(made.get(role)):
             continue

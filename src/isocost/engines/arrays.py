@@ -24,7 +24,7 @@ from isocost.engines.columns import (
     text_numbers,
     title_of,
 )
-from isocost.engines.repeated import PersonSums
+from isocost.engines.repeated import PersonSums, distinct
 from isocost.errors import DataError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, is_null
@@ -46,6 +46,7 @@ def tally_arrays(
     groups: Sequence[Any],
     weight: Any = None,
     person: Any = None,
+    id: Any = None,
     *,
     grid: Grid,
     positive: Any = None,
@@ -72,7 +73,9 @@ def tally_arrays(
     named = {"score": score, "label": label, **({} if weight is None else {"weight": weight})}
     if person is not None:
         named["person"] = column_array("person", person)
-    rows = same_length({**named, **{f"group {i}": g for i, g in enumerate(groups)}})
+    others = {f"group {i}": g for i, g in enumerate(groups)}
+    others |= {} if id is None else {"id": column_array("id", id)}
+    rows = same_length({**named, **others})
     problems.rows = rows
     if scale.is_open:
         problems.scale = scale.within(*_range(score))
@@ -119,7 +122,8 @@ def tally_arrays(
     if any(role == "score" for role, _ in problems.counts):
         problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
     problems.check([] if labels else reader.finish(names.get("label", "label")))
-    reading = problems.reading(columns, positive, missing, handed_over=handed_over)
+    ids = distinct(others["id"]) if id is not None and person is None else 0
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over, ids=ids)
     apart_groups = handed.cells().handed(encoder.groups) if handed_over else None
     held = (encoder.groups, totals.cells(), reading)
     sums = None if persons is None else persons.finish(encoder.groups)

@@ -642,7 +642,8 @@ class _FileRows:
         check_known(source.types, columns)
         source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
         groups, named = columns["group"], columns["label"]
-        for role, name in named_in({role: columns[role] for role in ("label", "group", "person")}):
+        roles = ("label", "group", "person", "id")
+        for role, name in named_in({role: columns.get(role) for role in roles}):
             source.check_scalar(role, name)
         label = quoted(named)
         picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
@@ -660,6 +661,8 @@ class _FileRows:
         if (person := columns["person"]) is not None:
             # The result of a condition has no statistics, which would hide NaN.
             picked["person"] = f"CASE WHEN {quoted(person)} IS NOT NULL THEN {quoted(person)} END"
+        if (id := columns.get("id")) is not None:
+            picked["id"] = quoted(id)
         rows = source.relation if part is None else part.of(source.relation)
         listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
         self.relation = source.attempt(lambda: rows.project(listed))

@@ -72,6 +72,7 @@ def tally(
     edges: tuple[float, ...] = (),
     *,
     person: Any = None,
+    id: Any = None,
     positive: Any = None,
     missing_label: str = "refuse",
     missing_group: Group = "refuse",
@@ -109,6 +110,9 @@ def tally(
         The column that says who a row is about, where people have several rows.  The tally then
         also has ``persons``: how many there are, and sums of products of their sums.  It takes the
         memory of the distinct persons, and tallies to be added must share none.
+    id : str, optional
+        The column of ids, which are only counted: ``reading.ids`` of the tally is how many there
+        are, and an audit warns if they repeat, because its intervals then need ``person``.
     positive : optional
         The positive label of a column with two values other than 0 and 1.
     missing_label : {"refuse", "drop", "keep"}
@@ -173,7 +177,7 @@ def tally(
         from isocost.engines.files import tally_files, warn_of_guess
         from isocost.engines.kinds import FileReading
 
-        columns = check_columns(score, label, group, weight, person)
+        columns = check_columns(score, label, group, weight, person, id)
         reading = FileReading(decimal, **for_files)
         counted = tally_files(data, columns, reading=reading, **options)
         warn_of_guess(counted.reading, counted.groups, stacklevel=2)
@@ -185,11 +189,11 @@ def tally(
     if data is None:
         groups = _group_arrays(group)
         _need_arrays(score=score, label=label, group=groups[0])
-        held = (score, label, groups, weight, person)
+        held = (score, label, groups, weight, person, id)
         return scored(tally_arrays(*held, decimal=decimal, **options))
-    columns = check_columns(score, label, group, weight, person)
+    columns = check_columns(score, label, group, weight, person, id)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
-    if is_stream(data) and person is None:
+    if is_stream(data) and person is None and id is None:
         return scored(_tally_stream(data, columns, count, positive, scale, missing))
     return scored(count(_whole(data, columns) if is_stream(data) else data))
 
@@ -234,13 +238,16 @@ def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **opti
         return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    weight, person = columns["weight"], columns["person"]
+    weight = columns["weight"]
     counted = tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
-        None if person is None else column_array("person", source.persons(person)),
+        *(
+            None if name is None else column_array(role, source.persons(name, role=role))
+            for role, name in (("person", columns["person"]), ("id", columns.get("id")))
+        ),
         names=names,
         columns=columns,
         decimal=decimal,
@@ -479,12 +486,12 @@ class Frame:
             return np.asarray(series.to_numpy())
         return _encoded(series)
 
-    def persons(self, name: str) -> Any:
+    def persons(self, name: str, role: str = "person") -> Any:
         """Who each row is about: numbers, or codes that the frame itself gives; NaN for nobody."""
         import narwhals as nw
 
-        series = self._series(name, "person")
-        check_scalars(name, series.dtype, "person")
+        series = self._series(name, role)
+        check_scalars(name, series.dtype, role)
         native, kind, nulls = nw.to_native(series), series.implementation, series.null_count()
         whole = series.dtype.is_integer() and not is_wide(series.dtype) and not nulls
         if whole or series.dtype.is_float():

@@ -287,7 +287,7 @@ class Rows(Protocol):
     def pick(self, careful: bool) -> Any:
         """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
 
-        If a column says whose rows they are, it is called person.
+        Columns that say whose rows they are, are called person and id.
         Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
         """
 
@@ -359,7 +359,6 @@ def count_cells(
     apart, n = cells["apart"], cells["n"].astype(np.float64)
     sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
-    reading = problems.reading(columns, positive, missing, handed_over=handed_over)
     persons = None
     # If everything was dropped there are no persons to count, and the error comes below.
     if columns["person"] is not None and len(codes):
@@ -376,6 +375,15 @@ def count_cells(
         raw_groups = rows_of(cells, [f"raw_{key}" for key in keys])
         code_of = dict(zip(raw_groups, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
+    ids = 0
+    if "id" in columns and persons is None:
+        one = nw.col("id")
+        (values,), (nulls,) = rows.collect(
+            placed.select(values=one.n_unique(), nulls=one.null_count())
+        ).values()
+        # Each row without an id is somebody else.
+        ids = int(values) + max(int(nulls) - 1, 0)
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over, ids=ids)
     held = (grid, groups, counted.take(~apart), reading)
     handed = counted.take(apart).handed(groups)
     return Tally.build(*held, handed_over=handed, persons=persons)
@@ -441,7 +449,8 @@ class LazyRows:
     origin = ""
 
     def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
-        for role, name in named_in({role: columns[role] for role in ("group", "label", "person")}):
+        roles = ("group", "label", "person", "id")
+        for role, name in named_in({role: columns.get(role) for role in roles}):
             source.check(name, role)
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
@@ -457,6 +466,8 @@ class LazyRows:
             picked["w"] = number(source, columns["weight"], "weight", careful)
         if columns["person"] is not None:
             picked["person"] = group_column(source, columns["person"])
+        if "id" in columns:
+            picked["id"] = group_column(source, columns["id"])
         return source.frame.select(**picked)
 
     def once(self, frame: Any) -> Any:

@@ -57,6 +57,13 @@ def codes_of(column: Any) -> tuple[Ints, int]:
     return codes - 1, len(kept) - 1
 
 
+def distinct(column: Any) -> int:
+    """The number of different values; each null counts as one."""
+    codes, _ = codes_of(column)
+    counts = np.bincount(codes + 1, minlength=1)
+    return int(counts[0]) + int(np.count_nonzero(counts[1:]))
+
+
 class PersonSums:
     """The sums of each person, added part by part; see :func:`isocost.persons.terms_of`.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from isocost.checks import check_word
 from isocost.costs import Cost
-from isocost.errors import UncertainWarning, listing
+from isocost.errors import ReadingWarning, UncertainWarning, listing
 from isocost.groups import (
     Group,
     as_group,
@@ -503,13 +503,14 @@ class Audit(Answer):
         """A line that says what was audited."""
         level = f"; {self.confidence:.4g} intervals" if self.confidence else ""
         share = self.tally.share_handed_over
+        persons = f" of {self.tally.persons}" if self.tally.persons else ""
         gone = names_of(wholly_handed_over(self.tally)).values()
         nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""
         handed = (
             f" ({share:.2%} of people are handed over{nobody})" if self.tally.handed_over else ""
         )
         return (
-            f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
+            f"Audit of {self.tally.n:,.15g} rows{persons}{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"
         )
 
@@ -615,6 +616,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     -----
     UncertainWarning
         If costs differ, but that is not established, or there is too little data.
+    ReadingWarning
+        If ids were counted, and some occur several times.
 
     Examples
     --------
@@ -630,6 +633,9 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     """
     result = audited(tally, question)
     intervals = result.intervals
+    for note in reading_notes(result.tally.reading, result.tally.groups) if warn else ():
+        if note.key == "read_repeated":
+            warnings.warn(str(note), ReadingWarning, stacklevel=3)
     if warn and intervals and result.differs and not result.verdict.established:
         low, high = result.cost_interval
         text = SENTENCES["headline_few"]

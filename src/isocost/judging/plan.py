@@ -20,6 +20,7 @@ from isocost.measures.feasibility import MIN_LABEL, large_groups
 from isocost.measures.intervals import (
     SLACK,
     Estimates,
+    design_effects,
     disparity_intervals,
     normal_draws,
     normal_quantile,
@@ -125,6 +126,9 @@ def plan(
     enough for that, by moving scores.  Each group gets the rows that make its share of the variance
     the same.  Another seed gives numbers that differ by about 5 %.
 
+    If the tally knows that people have several rows, numbers are multiplied by the largest design
+    effect that is known in the group, and are of rows, as many per person as there are now.
+
     For calibration it is the number of rows at which the interval of the gap of calibrated scores
     ends below the limit, with the given power.  No group gets fewer rows than it takes to be
     compared at all.
@@ -191,7 +195,10 @@ def plan(
         rarer = min(float((cells.n * (cells.label == y)).sum()) for y in (0, 1)) / rows
         least.append(max(question.min_group, math.ceil(MIN_LABEL / rarer) if rarer else 0))
     needed = _sizes(_joined(tally, parts), parts, question, detect, power, np.array(least))
-    calibration = np.ceil(np.maximum(least, gaps)).tolist()
+    # As many times as many rows, where rows of a person tell the same.
+    effects = design_effects(tally)
+    needed = np.ceil(needed * effects)
+    calibration = np.ceil(np.maximum(least, gaps * effects)).tolist()
     now = tally.totals.n.sum(axis=1).tolist()
     plans = map(GroupPlan, now, needed.tolist(), calibration)
     groups = dict(zip(tally.groups, plans, strict=True))
@@ -427,7 +434,10 @@ def plan_repair(
     remade(rule, tally)
     yardstick = Yardstick.of(tally, rule, question)
     made_from, base = tally.select(yardstick.made_from), yardstick.numbers(tally, rule)
-    population, random = Population(made_from), np.random.default_rng(question.seed)
+    population, random = (
+        Population(made_from, rule.promise.equal),
+        np.random.default_rng(question.seed),
+    )
     remakes, sizes = question.remakes or 100, []
     for step_number, size in enumerate(TIMES):
         replicates = Replicates(yardstick, population, rule)

@@ -40,6 +40,7 @@ from isocost.errors import IsocostError, IsocostWarning
 from isocost.groups import Group
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups, fitted_groups
+from isocost.measures.intervals import design_effects
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
@@ -85,11 +86,14 @@ Gap = Callable[[Levels], float]
 
 
 class Population:
-    """The people that a tally speaks for: scores, and the chance of label 1 at each."""
+    """The people that a tally speaks for: scores, and the chance of label 1 at each.
 
-    def __init__(self, tally: Tally) -> None:
+    Where people have several rows, rows count by the design effect in what is to be equal.
+    """
+
+    def __init__(self, tally: Tally, equal: Collection[str] = ()) -> None:
         self.grid, self.groups = tally.grid, tally.groups
-        self._parts = [_Part.of(tally, index) for index in range(len(tally.groups))]
+        self._parts = [_Part.of(tally, *pair) for pair in enumerate(design_effects(tally, equal))]
 
     @cached_property
     def tally(self) -> Tally:
@@ -122,7 +126,8 @@ class _Part:
     """One group of a population, by bins.
 
     Rows with weights count as fewer equal ones, (sum w)^2 / sum w^2, each of weight
-    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.
+    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.  So do rows of
+    people with several, whose number is divided by the design effect.
     """
 
     bin: Ints
@@ -133,12 +138,12 @@ class _Part:
     chance: Floats
 
     @classmethod
-    def of(cls, tally: Tally, group: int) -> _Part:
+    def of(cls, tally: Tally, group: int, effect: float) -> _Part:
         cells = tally.cells.take(tally.cells.of_group(group))
         bins, index = np.unique(cells.bin, return_inverse=True)
         w, wy, w2, wh, wh2 = (
             add_up(index, values, len(bins))
-            for values in (cells.w, cells.w * cells.label, cells.w2, cells.wh, cells.wh2)
+            for values in (cells.w, cells.w * cells.label, cells.w2 * effect, cells.wh, cells.wh2)
         )
         score = np.clip(wh / w, 0.0, 1.0)
         # All groups together are taken for miscalibrated by chance no more often than one alone.
@@ -459,7 +464,9 @@ def unseen(
     Where the rule cannot be made as asked in a replicate, because its goal is out of reach, it is
     made as close as possible: a population may well be one in which the goal is out of reach,
     though it was within reach for the people seen.  ``infeasible`` counts these replicates.
-    Those in which it cannot be made at all are left out.
+    Those in which it cannot be made at all are left out.  Where people have several rows, samples
+    are of fewer rows, by the design effect of what the rule makes equal, and all numbers are
+    approximate.
 
     All numbers are about the groups that the question compares, ``min_group`` people and five of
     each label, among those that the rule was made from (``rule.fitted``); ``left_out`` has the
@@ -488,7 +495,9 @@ def unseen(
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(measured, rule)
     remakes, random = question.remakes or REMAKES, np.random.default_rng(question.seed)
-    replicates = Replicates(yardstick, Population(measured), rule, remake=holdout is None)
+    replicates = Replicates(
+        yardstick, Population(measured, rule.promise.equal), rule, remake=holdout is None
+    )
     for index in range(remakes):
         replicates.add(random, base)
         if progress is not None:

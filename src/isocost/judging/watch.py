@@ -45,7 +45,7 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
-from isocost.measures.intervals import Estimates, Interval
+from isocost.measures.intervals import Estimates, Interval, design_effects
 from isocost.measures.rates import disparity, require_all_decided
 from isocost.measures.table import (
     BIAS,
@@ -69,6 +69,7 @@ from isocost.tallies import (
     column_names,
 )
 from isocost.typing import Floats
+from isocost.verdict.sentences import SENTENCES
 
 MOST_LISTED = 5
 """The largest number of groups, and of periods, that a note lists."""
@@ -329,6 +330,8 @@ class History:
             indices = [self.groups.index(tally.groups[i]) for i in known]
             for name, values in full.items():
                 values[period, indices] = getattr(sums, name)[known]
+            # Where people have several rows, evidence counts fewer.
+            full["w2"][period, indices] *= design_effects(tally)[known, None]
             mean = cells.wh / cells.w
             cubed = replace(cells, wh=mean * (3.0 * cells.wh2 - 2.0 * mean * cells.wh))
             cubes[period, indices] = cubed.kinds(len(tally.groups), cut).wh[known]
@@ -761,6 +764,7 @@ in some period; 0.06 is allowed). Shown in period 2.
             *read,
             *_about_promise(rule, limits, bool(promised)),
             *_notes_on_data(rule, names, history),
+            *([SENTENCES["watch_approximate"]] if any(t.persons for t in periods) else []),
         ),
         limits=limits,
         calibration_margin=margin,

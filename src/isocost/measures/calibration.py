@@ -72,11 +72,11 @@ class Levels:
         return float(self.w.sum())
 
 
-def levels_of(tally: Tally, group: int | None = None) -> Levels:
-    """The levels of one group of a tally, or of everybody."""
+def levels_of(tally: Tally, group: int | None = None, effect: float = 1.0) -> Levels:
+    """The levels of one group of a tally, or of everybody, with a design effect."""
     cells = tally.cells
     own = slice(None) if group is None else cells.of_group(group)
-    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own])
+    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own] * effect)
     sums = [add_up(cells.bin[own], values, tally.grid.size) for values in columns]
     used = np.flatnonzero(sums[0] > 0)
     w, wy, wh, w2 = (values[used] for values in sums)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar, Unpack
 
@@ -67,6 +67,10 @@ class Estimated:
         which have one value, and only a few another; or "derived", any other number.
     seen : (low, high)
         If rare, the smallest and largest value at any score of the group.
+    effect : float
+        The design effect: by how much the variance is larger than that of independent rows.
+    share : float
+        The effective number of people over that of rows.
     """
 
     value: float
@@ -78,6 +82,24 @@ class Estimated:
     weighted: bool = True
     form: Literal["mean", "proportion", "rare", "derived"] = "derived"
     seen: tuple[float, float] = (0.0, 1.0)
+    effect: float = 1.0
+    share: float = 1.0
+
+    def clustered(self, effect: float, share: float) -> Estimated:
+        """The same number with this design effect, and this share."""
+        return replace(
+            self,
+            error=self.error * math.sqrt(effect),
+            rows=self.rows / effect,
+            freedom=max(1.0, (min(self.freedom, self.rows - 1.0) + 1.0) * share - 1.0),
+            inflation=1.0 + (self.inflation - 1.0) / share,
+            # As it is if rows of a person are the same, and if they are independent.
+            skew=self.skew * math.sqrt(effect),
+            # The quantile is Student's.
+            weighted=self.weighted or self.form != "mean",
+            effect=effect,
+            share=share,
+        )
 
 
 UNDEFINED = Estimated(math.nan, math.nan, 0.0, 0.0)

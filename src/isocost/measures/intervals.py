@@ -21,6 +21,10 @@ computes value, standard error and degrees of freedom of every measure in every 
 heavy weights few rows decide how large the variance seems, and the degrees of freedom are as few
 (Satterthwaite 1946): a cell keeps sum w^4 for them.
 
+Where a tally knows whose rows belong together, the variance is the sum of u^2 over persons, u being
+what the rows of one move the mean by, and persons give the degrees of freedom.  A measure whose
+variance does not follow from sums of persons has the largest design effect of the others.
+
 Groups are different people, so their numbers are independent.  The questions about all of them
 (who costs most, is equal cost feasible, how much to withhold) are asked in a fixed order, each only
 if the one before was answered with yes, so together they are wrong no more often than one alone.
@@ -48,6 +52,7 @@ from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
 from isocost.measures.rates import Columns, group_costs, trivial_costs
 from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
+from isocost.persons import Persons
 from isocost.question import DEFAULT, Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
@@ -319,19 +324,81 @@ class Estimates:
 
         def compute() -> Estimated:
             if measure.is_derived:
-                return measure.estimated(self.people, group)
+                return self.clustered(measure, group, measure.estimated(self.people, group))
             people = self.people.people(group)
-            return mean_of(
-                measure,
-                people.decided if measure.counts_decisions else people,
-                float(self.column(measure)[_place(group)]),
-            )
+            value = float(self.column(measure)[_place(group)])
+            mean = mean_of(measure, people.decided if measure.counts_decisions else people, value)
+            return self.clustered(measure, group, mean)
 
         return self.people.once(("number", measure.name, group), compute)
 
     def interval(self, measure: Measure, group: int | None) -> Interval:
         """The interval of a measure that is no calibration gap."""
         return interval_of(self.number(measure, group), measure.limits, self.question.level)
+
+    def repeated(self, group: int | None) -> Persons | None:
+        """The persons of the tally, if some in a group have several rows."""
+        persons, at = self.tally.persons, slice(None) if group is None else group
+        alone = persons is None or persons.number[at].sum() > self.tally.totals.n[at].sum() - 0.5
+        return None if alone else persons
+
+    def moves(self, measure: Measure, group: int | None) -> Floats | None:
+        """What a unit of each sum of a person adds to a mean A / B, and to B / B; None if unknown.
+
+        With the sums of persons, A_p and B_p, these are (A_p - m B_p) / B and B_p / B.
+        """
+        if self.tally.persons is None or not measure.is_plain:
+            return None
+        over = np.zeros((len(KINDS), 3))
+        over[:, 0] = [kind in measure.over for kind in KINDS]
+        known, people = self.tally.persons, self.people.people(group)
+        a, b = (known.adds(x, self.people.threshold) for x in (measure.coefficients, over))
+        if a is None or b is None:
+            return None
+        sums = people.sums[[SUMS.index(name) for name in ("w", "wh", "wh2")]].T
+        total = float((sums * over).sum())
+        return np.array([a - float((sums * measure.coefficients).sum()) / total * b, b]) / total
+
+    def clustered(self, measure: Measure, group: int | None, number: Estimated) -> Estimated:
+        """A number of a group, with the error it has where people have several rows.
+
+        The variance of a mean is the sum of its squared moves over persons.  Other numbers have the
+        largest design effect of such means.
+        """
+        persons = self.repeated(group)
+        if persons is None or not 0.0 < number.rows < math.inf:
+            return number
+        moves, rows = self.moves(measure, group), number.rows
+        if moves is None:
+            others = range(len(self.tally.groups)) if measure.compares else ()
+            effect = max(map(self.effect, {group, *others}))
+            return number.clustered(effect, self.number(BIAS, group).share)
+        (variance, _), (_, square) = persons.covariances(group, moves)
+        effect, share = variance / max(number.error**2, 1e-300), 1.0 / square / rows
+        if square > 0.5 or number.error == 0.0:
+            # Nothing tells how rows of a person vary: all may be the same.
+            effect = 1.0 / share
+        return number.clustered(effect if effect > SLACK else 1.0, share)
+
+    def effect(self, group: int | None, names: Collection[str] = ()) -> float:
+        """The largest design effect of the means of a group that is known, at least 1.
+
+        With ``names``, of these measures, if one of them is known.
+        """
+
+        def largest() -> float:
+            known = [row for row in MEASURES.values() if self.moves(row, group) is not None]
+            named = [row for row in known if row.name in names]
+            numbers = [self.number(row, group) for row in named or known]
+            return max([1.0, *(number.effect for number in numbers if number.error > 0.0)])
+
+        return self.people.once(("effect", group, *names), largest)
+
+    def paid(self, group: int | None) -> Floats:
+        """The covariances of generalized FPR, generalized FNR and base rate between persons."""
+        persons, rows = self.repeated(group), [MEASURES[name] for name in (*PAID, "base_rate")]
+        moves = [one[0] for row in rows if (one := self.moves(row, group)) is not None]
+        return np.zeros((3, 3)) if persons is None else persons.covariances(group, np.array(moves))
 
     def column(self, measure: Measure) -> Floats:
         """The value of a measure in each group, and last that of everybody."""
@@ -365,7 +432,9 @@ class Estimates:
 
     def levels(self, group: int | None) -> Levels:
         """The levels of a group, for calibration gaps."""
-        return self.people.once(("levels", group), lambda: levels_of(self.tally, group))
+        return self.people.once(
+            ("levels", group), lambda: levels_of(self.tally, group, self.effect(group))
+        )
 
     @cached_property
     def costs(self) -> dict[str, Floats]:
@@ -393,6 +462,7 @@ class Estimates:
         if cost.by_base_rate:
             row, people = cost_row(*amounts), self.people.people(group)
             number = mean_of(row, people, float(self.costs["cost"][at]))
+            number = self.clustered(row, group, number)
             return interval_of(number, row.limits, self.question.level), number.freedom
         parts = []
         for name, amount in zip(PAID, amounts, strict=True):
@@ -403,9 +473,16 @@ class Estimates:
                 parts.append((*span, number.freedom))
         if len(parts) == 1:
             return parts[0][1:]
-        # Positives and negatives are different people; the smaller number is on the safe side.
-        (a, of_a, freedom), (b, (low, high), other) = parts
-        return difference(a, of_a, -b, (-high, -low)), min(freedom, other)
+        # Positives and negatives are different people, unless people have several rows; the
+        # smaller number of degrees of freedom is on the safe side.
+        (a, of_a, freedom), (b, of_b, other) = parts
+        (u, both, _), (_, v, _), _ = self.paid(group).tolist()
+        shared = both / math.sqrt(u * v) if u * v > 0.0 else 0.0
+        x, y = ([own - low, high - own] for own, (low, high) in ((a, of_a), (b, of_b)))
+        down, up = (
+            math.sqrt(p * p + q * q + 2.0 * shared * p * q) for p, q in zip(x, y, strict=True)
+        )
+        return (a + b - down, a + b + up), min(freedom, other)
 
     def freedom(self, name: str, group: int) -> float:
         """The degrees of freedom of the interval of a number; infinite if it is a gap's."""
@@ -429,23 +506,35 @@ class Estimates:
     def covariance(self, group: int) -> float:
         """The covariance of the cost with the trivial cost, by linearization.
 
-        The rates of a plain cost are means over one label, which do not covary with the base rate.
+        The rates of a plain cost are means over one label, which do not covary with the base rate
+        unless people have several rows.
         """
         cost, own = self.question.cost, self.people.people(group)
-        if not cost.by_base_rate:
-            return 0.0
         fp, fn = cost.amounts(self.tally.groups[group])
         rate = float(self.column(MEASURES["base_rate"])[group])
+        if self.repeated(group) is not None:
+            slope, parts = fp - fn, np.array([fp, fn, 0.0])
+            if cost.by_base_rate:
+                c_fp, c_fn = (self.value(name, group) for name in PAID)
+                slope = (fp + fn) * (1.0 - 2.0 * rate)
+                parts = np.array([fp * (1.0 - rate), fn * rate, fn * c_fn - fp * c_fp])
+            return slope * float(self.paid(group)[2] @ parts)
+        if not cost.by_base_rate:
+            return 0.0
         paid = np.where(own.label == 1, fn * (1.0 - own.score), fp * own.score)
         terms = own.w2 * (paid - self.costs["cost"][group]) * (own.label - rate)
         return (fp + fn) * (1.0 - 2.0 * rate) * float(terms.sum()) / own.total**2
 
     def share_interval(self, group: int | None) -> Interval:
         """The interval of the share of the weight that is this group's."""
-        own, everybody = (
-            np.array([x.n.sum(), x.w.sum(), x.w2.sum(), x.w4.sum()])
-            for x in (self.people.people(group), self.people.people(None))
-        )
+
+        def sums(index: int | None) -> Floats:
+            people, share = self.people.people(index), self.number(BIAS, index).share
+            own = np.array([getattr(people, name).sum() for name in ("n", "w", "w2", "w4")])
+            # A person weighs what all rows weigh.
+            return own / share ** np.array([0.0, 0.0, 1.0, 3.0])
+
+        own, everybody = (sums(index) for index in (group, None))
         # Rounding may leave less than nothing for the others.
         rest = np.maximum(everybody - own, 0.0)
         alone = rest[0] < 0.5 or rest[1] == 0.0
@@ -490,6 +579,16 @@ class Estimates:
         gaps["calibration_gap_debiased"] = gaps["calibration_gap"]
         spans |= {name: around(float(columns[name][at]), span) for name, span in gaps.items()}
         return spans, floors["calibration_gap"]
+
+
+def design_effects(tally: Tally, names: Collection[str] = ()) -> Floats:
+    """The largest design effect in each group, of some numbers if ``names`` are given."""
+    if tally.persons is None:
+        return np.ones(len(tally.groups))
+    known = tally.persons.thresholds or (DEFAULT.threshold,)
+    estimates = Estimates(tally, DEFAULT.but(threshold=known[0]))
+    names = (*names, *PAID) if "cost" in names else tuple(names)
+    return np.array([estimates.effect(index, names) for index in range(len(tally.groups))])
 
 
 def _place(group: int | None) -> int:
@@ -601,7 +700,7 @@ def least_differences(values: Floats, confidence: float) -> Floats:
 
     The intervals give the standard errors, and the studentized range with the degrees of freedom
     of each pair how many of them count (Games and Howell 1976).  ``values`` has value, lower and
-    upper end and degrees of freedom as columns.  A bound that is not positive may be a little too high.
+    upper end and degrees of freedom as columns.  A bound that is not positive may be too high.
     """
     from scipy.special import stdtrit
 
@@ -829,9 +928,13 @@ class Intervals(Record):
         What it was made with.
     method : str
         "replicates", or "analytic" when there are none.
+    approximate : tuple of str
+        Numbers whose variance does not follow from the persons of the tally: it has the largest
+        design effect of those that do.  Empty if nobody is known to have several rows.
     """
 
-    unwritten = ("groups", "overall", "gap_floors")
+    unwritten = ("groups", "overall", "gap_floors", "approximate")
+    also = ("approximate?",)
 
     groups: dict[Group, dict[str, Interval]]
     overall: dict[str, Interval]
@@ -848,6 +951,7 @@ class Intervals(Record):
     replicates: int
     seed: int
     method: str
+    approximate: tuple[str, ...] = ()
 
 
 @asks("cost", "threshold")
@@ -863,9 +967,9 @@ def intervals(tally: Tally, question: Question) -> Intervals:
 
     Notes
     -----
-    Rows are taken to be drawn independently: for several rows a person, or people who come in
-    clusters, intervals are too narrow.  Each interval stands for itself; of twenty at 95 %,
-    expect one to miss.
+    Rows are taken to be drawn independently, unless the tally has persons: then persons are.  For
+    people who come in other clusters, intervals are too narrow.  Each interval stands for itself;
+    of twenty at 95 %, expect one to miss.
 
     The plug-in gap is too high for small samples, so it lies near the top of its interval.
 
@@ -947,6 +1051,13 @@ def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> 
         replicates=question.replicates,
         seed=question.seed,
         method="replicates" if question.replicates else "analytic",
+        approximate=tuple(
+            name
+            for name, row in estimates.measures.items()
+            # The interval of the bound is that of the bias, which is a mean.
+            if estimates.repeated(None) and estimates.moves(row, None) is None
+            if name != "calibration_gap_bound"
+        ),
     )
 
 

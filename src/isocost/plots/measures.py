@@ -16,7 +16,7 @@ from isocost.groups import Group
 from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
-from isocost.measures.intervals import Estimates, interval_of
+from isocost.measures.intervals import Estimates, design_effects, interval_of
 from isocost.measures.table import MEASURES, Chosen, Measure, chosen_measures
 from isocost.plots.display import (
     GREY,
@@ -108,7 +108,7 @@ def reliability(
     bins = check_whole("bins", bins, 1, MAX_BINS)
     replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
     random = np.random.default_rng(check_seed(seed))
-    levels = levels_of(tally, group)
+    levels = levels_of(tally, group, float(design_effects(tally)[group]))
     if strategy == "equal_width":
         bin_ = np.searchsorted(np.arange(1, bins) / bins, levels.position, side="right")
     else:

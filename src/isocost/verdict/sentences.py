@@ -258,6 +258,10 @@ SENTENCES = {
     ),
     "unseen_defined_others": "; expected numbers and limits are about the others",
     "unseen_defined_these": ", as for this rule; expected numbers and limits are about these",
+    "watch_approximate": (
+        "Some people have several rows: each period counts as fewer rows, by its design effect. So "
+        "the chance of a false alarm is approximate; it is higher if people occur in many periods."
+    ),
     "unseen_others": (
         "{rule} was made from other people than these: the numbers above are for people it has not "
         "seen."
@@ -355,6 +359,18 @@ SENTENCES = {
     "read_unknown": (
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
+    "note_approximate": (
+        "Some people have several rows, and intervals allow for it; those of {measures} only "
+        "approximately."
+    ),
+    "note_several_groups": (
+        "{count} people have rows in several groups. Intervals of differences take groups as "
+        "independent, and are approximate."
+    ),
+    "read_repeated": (
+        "{rows} rows have {ids} different ids, {times} rows each on average, and intervals take "
+        "rows as independent. Say whose row it is: {person}."
+    ),
     "read_without": "{count} without {column}",
     "note_recalibrated": (
         "If the scores of each group were calibrated, costs would differ by {if_calibrated} "
@@ -445,7 +461,7 @@ class Note:
 
 CAUTIONS = (
     "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale", "read_dropped",
-    "read_unknown",
+    "read_unknown", "read_repeated", "note_approximate", "note_several_groups",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isocost.checks import short
-from isocost.errors import listing
+from isocost.errors import UNSET, listing, setting
 from isocost.groups import Group, names_of, shown_names
 from isocost.measures.feasibility import MIN_LABEL
 from isocost.measures.intervals import stretch
@@ -471,6 +471,11 @@ def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Note]:
             yield doubt
         elif value != getattr(usual, name):
             yield Note(f"read_{name}", {"value": repr(value) if name == "sheet" else value})
+    if 0 < reading.ids < reading.read_rows:
+        rows, ids = reading.read_rows, reading.ids
+        person = setting("person", reading.columns.get("id", UNSET))
+        fields = {"rows": f"{rows:,}", "ids": f"{ids:,}", "times": f"{rows / ids:.2f}"}
+        yield Note("read_repeated", {**fields, "person": person})
     for key, rows, values in (
         ("read_dropped", reading.dropped_rows, reading.missing_values),
         ("read_unknown", reading.unknown_rows, reading.unknown_values),
@@ -520,6 +525,12 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = few_names([names[group] for group in untold])
         yield Note("note_uninformative", {"groups": groups})
+    persons, intervals = audit.tally.persons, audit.intervals
+    rough = () if intervals is None else intervals.approximate
+    if shown := [audit.measures[name].title for name in rough if name in audit.shown]:
+        yield Note("note_approximate", {"measures": listing(shown)})
+    if persons is not None and persons.several:
+        yield Note("note_several_groups", {"count": f"{persons.several:,}"})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield Note("note_weights", {"cost": str(cost)})
 
