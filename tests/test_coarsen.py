@@ -294,10 +294,11 @@ def test_by_hand():
     assert [(r.lo, r.hi) for r in rule.rows] == [(0.0, 0.5), (0.5, 1.0)]
     assert [r.value for r in rule.rows] == pytest.approx([0.3, 0.7])
     assert not rule.needs_coin
-    assert rule.notes == (
+    assert rule.notes[0] == (
         "a has 2 pools, and no score changes by more than 0.1000. "
-        "Costs up to 0.4200 leave every decision alone, as here.",
+        "Costs up to 0.4200 leave every decision alone, as here."
     )
+    assert "not established that groups differ in cost by more than the tolerance" in rule.notes[1]
 
 
 def test_the_mean_change_is_minimized_on_request():

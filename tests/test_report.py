@@ -582,7 +582,7 @@ def test_few_people_are_told_of_nowhere():
             "unless nobody is selected. It is possible if its rates ",
         ),
         (drawn(9, INCOME, ROWS, flip=True), "unless everybody is selected. It is possible if "),
-        (drawn(4, INCOME, ROWS), "unless nobody is selected. No tolerance changes that."),
+        (drawn(11, INCOME, ROWS), "unless nobody is selected. It is possible if its rates "),
     ],
 )
 def test_a_reconciliation_that_selects_nobody_is_told_as_infeasible(tally, why):
