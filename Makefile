@@ -9,7 +9,7 @@ TESTING := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1
 # Otherwise each process that a test starts compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test mutants test-minimum test-floors test-integrations test-offers lint lint-python lint-types lint-page bench docs gallery reproduce reproduce-full format clean
+.PHONY: demo test mutants test-minimum test-floors test-integrations test-offers lint lint-python lint-types lint-page bench coverage docs gallery reproduce reproduce-full format clean
 
 demo: .venv/.base
 	$(BIN)/isocost demo
@@ -60,6 +60,11 @@ format: .venv/.dev
 
 bench: .venv/.dev .venv-peers/.installed
 	$(BIN)/python -m benchmarks
+
+# How often intervals and verdicts are right, on data with known truth, into docs/coverage.md; hours, and can be continued.
+coverage: .venv/.dev
+	$(BIN)/python -m benchmarks.coverage 600 2000
+	$(BIN)/python -m benchmarks.hard
 
 docs: .venv/.dev .venv/.docs
 	$(BIN)/python tools/refresh_docs.py

@@ -136,7 +136,8 @@ def small() -> list[Case]:
 def main(draws: int = 2000) -> None:
     columns = [f"{name} {what}" for what in ("missed", "width") for name in NUMBERS]
     for cases, most in ((heavy(), draws), (small(), draws // 2)):
-        print("| " + " | ".join(("", "draws", *columns, "alpha missed")) + " |")
+        header = ("", "draws", *columns, "alpha missed")
+        print("\n| " + " | ".join(header) + " |\n|" + " --- |" * len(header))
         for case in cases:
             result = run(case, most)
             shown = [f"{result[name]:.3f}" for name in columns]
