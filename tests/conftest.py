@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import warnings
+from dataclasses import replace
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 import isocost as ic
+from isocost.rules import Row, moved
 
 hypothesis.settings.register_profile(
     "isocost",
@@ -61,6 +63,16 @@ OLD_WEIGHT_CHECK = (
     else None
 )
 """Why scikit-learn's check of weights fails before 1.7, or None."""
+
+
+def income_flipped():
+    """The paper's income experiment: label and score 1 - x, from the tally of the file."""
+    tally = ic.Tally.load(DATA / "income.json")
+    mirrored = moved(tally.cells, Row(0, 0.0, 1.0, "mirror", None, 1.0), tally.grid)
+    flipped = replace(mirrored, label=1 - mirrored.label)
+    return ic.Tally.build(tally.grid, tally.groups, flipped)
+
+
 SCORED = ("income", "health", "criminal_recidivism")
 
 

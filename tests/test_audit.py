@@ -123,7 +123,7 @@ def test_a_difference_that_is_not_established_is_warned_of_and_said():
     headline, following, *_ = result.advice.split("\n")
     assert headline.endswith("It is not established that this is more than chance.")
     assert following.startswith("Leave everybody’s score as it is. About ")
-    assert "times as many people would show the difference, if it is real." in following
+    assert "times as many people would settle it, if costs differ as much as measured." in following
     assert re.search(r"too little data to rule out 1\d\.\d points for", result.advice)
 
 
@@ -150,10 +150,95 @@ def test_advice_when_feasible_says_what_it_does_to_whom():
     assert ("leaves the decisions at 0.5 alone" in result.advice) == coarsens
 
 
-def test_a_difference_beyond_chance_may_be_within_reach_of_the_tolerance():
-    result = ic.audit(compas(), "fpr", tolerance=0.08)
-    assert result.intervals.disparities["cost"][0] < 0.08
-    assert (result.verdict.established, result.verdict.reason) == (True, "repair")
+def verdict_at(tolerance, tally=None):
+    verdict = ic.audit(tally or compas(), "fpr", tolerance=tolerance, replicates=0).verdict
+    return verdict.reason, verdict.established, verdict.equal
+
+
+def test_the_tolerance_is_tested_on_either_side():
+    low, high = ic.audit(compas(), "fpr").intervals.disparities["cost"]
+    assert verdict_at(low - 1e-6) == ("repair", True, False)
+    assert verdict_at(low + 1e-6) == ("unestablished", False, False)
+    assert verdict_at(high - 1e-6) == ("unestablished", False, False)
+    assert verdict_at(high + 1e-6) == ("equal", False, True)
+
+
+@pytest.mark.filterwarnings("ignore::isocost.UncertainWarning")
+@pytest.mark.parametrize("tolerance", [0.08, 0.093])
+@pytest.mark.parametrize("many", [False, True])
+def test_so_many_times_as_many_people_settle_it(tolerance, many):
+    tally = compas()
+    if many:
+        # Ten copies of a group, so that intervals are stretched for all pairs.
+        rows = tally.select(["Caucasian"])
+        for number in range(9):
+            tally = tally + rows.relabel({"Caucasian": f"copy {number}"})
+    said = ic.audit(tally, "fpr", tolerance=tolerance, replicates=0).advice
+    headline, following = said.split("\n")[:2]
+    assert headline.endswith(
+        f"Whether costs differ by more than {100 * tolerance:g} points is not established."
+    )
+    times = int(re.search(r"About (\d+) times as many people", following)[1])
+    assert times >= 2
+    for more, reason in ((times - 1, "unestablished"), (times, None)):
+        larger = tally
+        for _ in range(more - 1):
+            larger = larger + tally
+        settled = {None: ("equal", "repair", "uncertain")}.get(reason, (reason,))
+        assert verdict_at(tolerance, larger)[0] in settled
+
+
+def test_at_the_tolerance_itself_no_number_of_people_settles_it():
+    difference = ic.audit(compas(), "fpr", confidence=None).disparity.difference
+    said = ic.audit(compas(), "fpr", tolerance=difference).advice
+    assert "no practical number of people settles it" in said
+    assert "ic.plan" not in said
+    same = {"score": [0.2, 0.4, 0.6, 0.8] * 100, "label": [0, 0, 1, 1] * 100}
+    same["group"] = ["a"] * 200 + ["b"] * 200
+    audit = ic.audit(same, "fpr", replicates=0)
+    assert audit.disparity.difference == 0
+    assert (audit.verdict.reason, audit.verdict.equal) == ("unestablished", False)
+    assert "the same average score in every group, as measured." in audit.advice
+    assert "No number of people can show that costs are exactly equal" in audit.advice
+    near = ic.audit(same, "fpr", tolerance=0.1, replicates=0)
+    assert near.verdict.reason == "equal"
+    assert "in every group, to within 10 points." in near.advice
+    unknown = ic.audit(same, "fpr", tolerance=0.1, confidence=None)
+    assert unknown.verdict.reason == "unestablished"
+
+
+def offset_rows(offset, n):
+    """Scores of 0.3, 0.5 and 0.7 that are so much too low in group a, and too high in group b."""
+    score = np.repeat([0.3, 0.5, 0.7], n)
+    columns = {"score": np.tile(score, 2), "group": np.repeat(["a", "b"], 3 * n)}
+    labels = [np.arange(n) < round(n * (h + d)) for d in (offset, -offset) for h in (0.3, 0.5, 0.7)]
+    return columns | {"label": np.concatenate(labels).astype(int)}
+
+
+def test_what_a_score_means_between_groups_is_tested():
+    n, offsets = 3000, (0.0, 0.005, 0.02, 0.029)
+    found = {d: ic.audit(offset_rows(d, n), "fpr", replicates=0) for d in offsets}
+    for offset, audit in found.items():
+        rates = np.array([0.3, 0.5, 0.7])[:, None] + [offset, -offset]
+        error = math.sqrt((rates * (1 - rates)).mean(axis=0).sum() / (3 * n))
+        ends = 2 * offset - 1.96 * error, 2 * offset + 1.96 * error
+        assert audit.bias == pytest.approx((max(0, ends[0]), ends[1]), abs=1e-4)
+        assert not audit.miscalibrated
+    verdicts = {offset: audit.verdict for offset, audit in found.items()}
+    assert [one.same for one in verdicts.values()] == ["yes", "unknown", "no", "no"]
+    assert [one.calibrated for one in verdicts.values()] == ["yes", "yes", "yes", "no"]
+    told = [audit.advice.split("\n") for audit in found.values()]
+    same = "On average, a score means the same in each group to within 2 points."
+    assert [same in lines for lines in told] == [True, False, False, False]
+    assert "No group’s scores were found to be miscalibrated by more than 2 points." in told[1]
+    between = [any("does not mean the same in each" in one for one in lines) for lines in told]
+    assert between == [False, False, True, True]
+    assert verdicts[0.029].reason == "uncalibrated"
+    # Calibration moves the costs so far that this is said first.
+    assert told[3][0].startswith(
+        "The cost of group b is 0.6 points higher than that of group a, but"
+    )
+    assert told[3][1].startswith("Recalibrate the scores of each group first")
 
 
 def graded(many, shrink=0.1):
@@ -187,7 +272,7 @@ def test_advice_names_the_groups_that_are_most_off():
     result = ic.audit(ic.tally(data), "fnr", replicates=0)
     first, *others = result.advice.split("\n")
     gaps = sorted((m.calibration_gap for m in result.groups.values()), reverse=True)
-    assert first == "The scores of 5 groups do not mean what they say."
+    assert first.startswith("The costs of group 4 and group 0 differ by 20.7 points, but by 11.")
     told = re.findall(r"they are off by ([\d.]+) points on average,", "\n".join(others))
     assert told == [f"{100 * gap:.1f}" for gap in gaps[:3]]
     assert "The scores of 2 more groups are off, too." in others
@@ -198,7 +283,7 @@ def test_advice_when_not_calibrated_is_to_recalibrate_first():
     data["score"] = data["score"] * 0.6
     result = ic.audit(ic.tally(data), "fnr")
     assert (result.verdict.calibrated, result.verdict.act) == ("no", False)
-    assert result.advice.startswith("The scores of group 1 and group 0 do not mean what they say.")
+    assert result.advice.startswith("The costs of group 0 and group 1 differ by 2.4 points, but by")
     low = result.groups[1]
     means = (
         f"{100 * low.mean_score:.1f}\u00a0% on average, and {100 * low.base_rate:.1f}\u00a0% turned"

@@ -209,11 +209,12 @@ def test_a_repair_that_leaves_nothing_is_not_taken():
 
 
 def drawn(n, seed, base=0.4, apart=0.0, power=1.0):
-    """Scores from beta distributions, true to the outcome if the power is 1."""
+    """Scores from beta distributions; those of group 1 are true only if the power is 1."""
     random = np.random.default_rng(seed)
     group = random.integers(0, 2, n)
     score = random.beta(base * 6 * (1 + apart * (group - 0.5)), 6 * (1 - base))
-    return {"score": score, "label": random.random(n) < score**power, "group": group}
+    chance = score ** np.where(group, power, 1.0)
+    return {"score": score, "label": random.random(n) < chance, "group": group}
 
 
 def test_costs_that_are_equal_are_left_alone():

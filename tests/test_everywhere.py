@@ -352,7 +352,7 @@ def test_the_same_rows_are_dropped_and_counted(engine):
         return
     # People handed over need neither score nor label.
     both = engine.tally(LACKING, **options, drop_missing=True, handed_over=True)
-    assert both == ic.tally(KEPT, **options).rebuilt(tally.cells, handed=both.handed_over)
+    assert both == ic.tally(KEPT, **options).rebuilt(tally.cells, handed_over=both.handed_over)
     assert both.handed_over == {("F", "young"): (1.0, 3.0, 9.0), ("M", "old"): (1.0, 1.0, 1.0)}
     assert (both.reading.dropped_rows, both.reading.missing_values["sex"]) == (5, 2)
     assert "p" not in both.reading.missing_values

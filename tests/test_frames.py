@@ -211,6 +211,34 @@ def test_datasets_and_readers(arrow_people, tmp_path, monkeypatch):
     assert len(rule.apply(arrow_people.slice(0, 0).to_reader(), id="id").read_all()) == 0
 
 
+@pytest.mark.parametrize(
+    ("labels", "positive"),
+    [
+        (pa.array(DATA["yes"].tolist()).cast("string_view"), "yes"),
+        (pa.array(DATA["yes"].tolist()).dictionary_encode(), "yes"),
+        (pa.array(DATA["label"].astype(int)), True),
+    ],
+)
+def test_a_stream_reads_labels_as_a_frame_does(labels, positive, monkeypatch):
+    monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 500)
+    table = pa.table({"score": DATA["score"], "label": labels, "group": DATA["group"]})
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=300))
+    counted = ic.tally(stream, positive=positive)
+    assert counted == ic.tally({**DATA, "weight": None}) == ic.tally(table, positive=positive)
+    assert counted.reading.positive == positive
+
+
+def test_unknown_labels_that_a_frame_encodes():
+    """One wrong value among encoded ones is counted in rows, and null ones stay unknown."""
+    texts = [None if i % 7 == 0 else text for i, text in enumerate(DATA["yes"].tolist())]
+    table = pa.table({"score": DATA["score"], "label": texts, "group": DATA["group"]})
+    known = {**DATA, "label": np.array(texts, dtype=object)}
+    options = {"positive": "yes", "missing_label": "keep"}
+    assert ic.tally(table, **options) == ic.tally({**known, "weight": None}, **options)
+    with pytest.raises(ic.DataError, match=r"other than 0 and 1 \(first: '(yes|no)' in row 1\)"):
+        ic.tally(table, missing_label="keep")
+
+
 def test_labels_and_errors_of_a_stream(monkeypatch):
     pa = pytest.importorskip("pyarrow")
     monkeypatch.setattr("isocost.engines.frames._ROWS_AT_ONCE", 10)

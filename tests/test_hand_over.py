@@ -26,7 +26,8 @@ from isocost.repairs.lp import ScoreLevels, score_levels
 from isocost.repairs.review import explained
 from isocost.rules import Row
 from isocost.tables import round_up
-from tests.conftest import sample
+from tests.conftest import measured, sample
+from tests.populations import from_counts
 
 
 def make(tally, share=0.25, **options):
@@ -513,3 +514,37 @@ def test_a_reviewer_with_the_score_applied_to_rows():
     assert found.groups[1].of_selected == 1.0
     assert found.groups[1].decided == (0.0, 1.0)
     assert any("says little" in note for note in found.notes())
+
+
+# Levels of 4,000 people for whom the solver's weights were 2.6e-11 off: (score, people, positives).
+BRINK = {
+    "a": [
+        (0.017, 126, 1), (0.053, 127, 6), (0.094, 126, 14), (0.143, 126, 21), (0.194, 128, 22),
+        (0.242, 125, 30), (0.296, 125, 34), (0.354, 127, 44), (0.442, 225, 108), (0.532, 126, 62),
+        (0.603, 125, 76), (0.672, 125, 77), (0.742, 125, 81), (0.824, 125, 114), (0.934, 139, 129),
+    ],
+    "b": [
+        (0.006, 128, 0), (0.022, 127, 1), (0.047, 125, 6), (0.08, 125, 11), (0.113, 127, 16),
+        (0.145, 126, 13), (0.185, 126, 31), (0.233, 126, 35), (0.281, 126, 29), (0.335, 125, 39),
+        (0.433, 245, 112), (0.542, 126, 60), (0.632, 125, 71), (0.84, 243, 204),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("infeasible", ["raise", "closest"])
+def test_weights_that_the_solver_leaves_a_little_off_still_make_a_rule(infeasible):
+    tally = from_counts(BRINK)
+    rule = make(tally, "least", infeasible=infeasible)
+    after = measured(rule.expected(tally))
+    for name in RATES:
+        values = [getattr(m, name) for m in after.groups.values()]
+        assert np.ptp(values) <= 1e-9, name
+    assert max(m.calibration_gap for m in after.groups.values()) <= 1e-9
+    shares = list(rule.expected(tally).shares_handed_over.values())
+    assert shares == pytest.approx([0.103835, 0.103835], abs=1e-6)
+
+
+def test_an_error_of_the_solver_names_the_repair():
+    one = score_levels(from_counts(BRINK), 0, 0.5)
+    with pytest.raises(ic.IsocostError, match=r"^hand_over: .*\n.*scores that nobody can get"):
+        assigned(one, np.array([0.99]), np.array([1.0]), 0.9)

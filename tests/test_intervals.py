@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, studentized_range
+from scipy.stats import norm, studentized_range, t
 
 import isocost as ic
 from isocost.examples import compas
 from isocost.measures.calibration import gap_noise, levels_of
-from isocost.measures.derived import People
+from isocost.measures.derived import People, freedom_of
 from isocost.measures.intervals import (
     CostBounds,
     Estimates,
@@ -23,6 +23,7 @@ from isocost.measures.intervals import (
     difference,
     disparity_intervals,
     interval_of,
+    least_differences,
     mean_of,
     range_interval,
     range_quantile,
@@ -126,7 +127,12 @@ def test_standard_errors_have_the_textbook_form():
     assert mean.value == pytest.approx(c_fp)
     error = math.sqrt(((w * (h - c_fp)) ** 2).sum()) / w.sum()
     assert mean.error == pytest.approx(error, rel=1e-3)
-    assert mean.freedom == pytest.approx(w.sum() ** 2 / (w**2).sum() - 1)
+    u = h - c_fp
+    kurtosis = (u**4).mean() / (u**2).mean() ** 2
+    freedom = kurtosis * ((w * u) ** 2).sum() ** 2 / ((w * u) ** 4).sum() - 1
+    assert mean.freedom == pytest.approx(freedom, rel=1e-3)
+    alike = mean_of(MEASURES["generalized_fpr"], people_of(tally_of(rows(3000)), 0))
+    assert alike.freedom == alike.rows - 1
 
 
 @pytest.mark.parametrize("weights", [None, "score"])
@@ -476,6 +482,78 @@ def test_the_range_of_normal_variates(groups):
     assert range_quantile(0.95, groups) == pytest.approx(truth, rel=1e-4)
 
 
+@pytest.mark.parametrize("groups", [3, 15, 40])
+def test_the_studentized_range(groups):
+    # At tabulated degrees of freedom, between them, and at the fewest there are.
+    freedom = np.array([1.0, 4.7, 33.0])
+    truth = studentized_range.ppf(0.95, groups, freedom)
+    assert range_quantile(0.95, groups, 1.0 / freedom) == pytest.approx(truth, rel=2e-3)
+    assert range_quantile(0.95, groups, 1e-9) == pytest.approx(range_quantile(0.95, groups))
+
+
+def test_bounds_of_all_differences_are_those_of_games_and_howell():
+    value = np.array([0.2, 0.5, 0.9, 0.95])
+    error, freedom = np.array([0.05, 0.08, 0.03, 0.1]), np.array([6.0, 11.0, 40.0, math.inf])
+    reach = t.ppf(0.975, freedom) * error
+    values = np.column_stack([value, value - reach, value + reach, freedom])
+    found = least_differences(values, 0.95)
+    for a, b in ((1, 0), (2, 0), (2, 1), (3, 0), (3, 1)):
+        parts = error[[a, b]] ** 2
+        joint = parts.sum() ** 2 / (parts**2 / freedom[[a, b]]).sum()
+        factor = studentized_range.ppf(0.95, 4, joint) / math.sqrt(2.0)
+        expected = value[a] - value[b] - factor * math.sqrt(parts.sum())
+        assert found[a, b] == pytest.approx(expected, abs=1e-4) if expected > 0 else found[a, b] < 0
+    # The interval of the largest difference starts at the largest of them.
+    assert range_interval(values, 0.95)[0] == found.max()
+    # Two groups have the interval of their difference.
+    low, _ = difference(0.9, tuple(values[2, 1:3]), 0.2, tuple(values[0, 1:3]))
+    assert least_differences(values[[0, 2]], 0.95)[1, 0] == pytest.approx(low)
+
+
+def test_degrees_of_freedom_come_from_the_influences():
+    one, u = np.ones(200), np.random.default_rng(0).gamma(0.3, size=200)
+    assert freedom_of(one, one, one, u) == pytest.approx(199.0)
+    # Without any influence, or with the same of every row, those of the weights.
+    w = np.where(np.arange(200) < 20, 10.0, 1.0)
+    expected = (w**2).sum() ** 2 / (w**4).sum() - 1.0
+    for squares in (0.0 * one, one):
+        assert freedom_of(one, w**2, w**4, squares) == pytest.approx(expected)
+    # One row that decides leaves one degree, whatever the unit of the weights.
+    w[0] = 1e4
+    for unit in (1e-60, 1.0, 1e60):
+        assert freedom_of(one, (unit * w) ** 2, (unit * w) ** 4, one) == 1.0
+    # Cells whose rows weigh the same say as much as the rows.
+    n, weight, squares = np.array([3.0, 5.0]), np.array([2.0, 0.5]), np.array([0.3, 0.7])
+    rows = np.repeat(weight, [3, 5])
+    alone = freedom_of(np.ones(8), rows**2, rows**4, np.repeat(squares, [3, 5]))
+    assert freedom_of(n, n * weight**2, n * weight**4, squares) == pytest.approx(alone)
+
+
+def test_alike_groups_with_heavy_weights_are_seldom_called_different():
+    rng, established = np.random.default_rng(0), 0
+    for _ in range(150):
+        score = rng.beta(2, 3, 1000)
+        label, group = (rng.random(1000) < score).astype(int), np.repeat(np.arange(10), 100)
+        weight = np.where(rng.random(1000) < 0.1, 10.0, 1.0)
+        tally = tally_of({"score": score, "label": label, "group": group, "weight": weight})
+        spans = disparity_intervals(Estimates(tally, ic.Question("fpr")), ["cost"], tally.groups)
+        established += spans["cost"][0] > 0.0
+    # About 31 with Kish's effective number for the degrees of freedom and a normal range.
+    assert 1 <= established <= 13
+
+
+def test_no_group_of_many_alike_has_to_withhold():
+    rng, rejected = np.random.default_rng(0), 0
+    trivial, k = np.tile([0.6, 0.55, 0.65], (15, 1)), 15
+    for _ in range(200):
+        value = 0.4 + 0.02 * rng.standard_normal(k)
+        cost = np.column_stack([value, value - 0.0392, value + 0.0392])
+        bounds = CostBounds(cost, trivial, np.zeros(k), 0.0, 0.95, 1000)
+        rejected += sum(low > 0.0 for low, _ in alpha_intervals(bounds, range(k), np.ones(k)))
+    # The other end is never missed, so half of 5 % remains; 5.6 % with bounds of the highest alone.
+    assert 0.012 < rejected / 200 / k < 0.03
+
+
 @pytest.mark.parametrize("weight", [0.1, 0.5, 0.9])
 def test_the_spread_of_normal_variates(weight):
     rng = np.random.default_rng(0)
@@ -536,7 +614,7 @@ def test_alpha_solves_its_quadratic_equation():
 
 
 def test_a_range_is_at_most_what_is_possible():
-    values = np.array([[0.1, 0.0, 0.9], [0.9, 0.1, 1.8]])
+    values = np.array([[0.1, 0.0, 0.9, math.inf], [0.9, 0.1, 1.8, math.inf]])
     assert range_interval(values, 0.95, ic.MEASURES["fpr"])[1] == 1.0
     assert range_interval(values, 0.95)[1] > 1.0
 

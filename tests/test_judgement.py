@@ -21,7 +21,10 @@ from isocost.verdict.sentences import SENTENCES, Vocabulary, plain
 from isocost.verdict.wording import DETAILS, statement
 from tests.populations import drawn_rows
 
-ANSWERED = ("enough", "calibrated", "differs", "established", "feasible", "helps", "act", "reason")
+ANSWERED = (
+    "enough", "calibrated", "recalibrate", "same", "differs", "established", "equal", "feasible",
+    "helps", "act", "reason",
+)  # fmt: skip
 CLEAR = Findings(
     groups=2,
     gap_high=0.03,
@@ -80,8 +83,31 @@ def test_every_reason_for_doing_nothing_is_a_sentence():
         ({}, "repair", True),
         ({"groups": 1, "gap_low": 0.3, "excess_low": 0.1}, "few", False),
         ({"gap_low": 0.021, "difference": 0.0}, "uncalibrated", False),
-        ({"difference": 0.0, "difference_low": 0.0}, "equal", False),
-        ({"tolerance": 0.1}, "equal", False),
+        ({"labels_low": 0.021, "difference": 0.0}, "one_label", False),
+        ({"labels_low": 0.6, "bias_low": 0.6}, "one_label", False),
+        ({"labels_low": 0.6, "gap_low": 0.03}, "uncalibrated", False),
+        ({"bias_low": 0.041}, "uncalibrated", False),
+        ({"bias_low": 0.04}, "repair", True),
+        # Scores that are off stop nothing unless that moves the difference in cost.
+        ({"gap_low": 0.3, "bias_low": 0.3, "change": 0.0}, "repair", True),
+        ({"change": 0.01}, "repair", True),
+        ({"change": 0.011}, "uncalibrated", False),
+        ({"change": 0.04, "tolerance": 0.04}, "repair", True),
+        ({"change": 0.041, "tolerance": 0.04}, "uncalibrated", False),
+        ({"labels_low": 0.6, "change": 0.0}, "one_label", False),
+        ({"labels_low": 0.6, "change": 0.011}, "uncalibrated", False),
+        ({"groups": 1, "change": 0.3}, "few", False),
+        # Equality is never taken for granted: not without a tolerance, not without an interval.
+        (
+            {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0},
+            "unestablished",
+            False,
+        ),
+        ({"tolerance": 0.1}, "unestablished", False),
+        ({"tolerance": 0.1, "difference_high": 0.11}, "unestablished", False),
+        ({"tolerance": 0.1, "difference": 0.04, "difference_high": 0.1}, "equal", False),
+        ({"tolerance": 0.05, "difference_high": 0.15}, "unestablished", False),
+        ({"tolerance": 0.049, "difference_high": 0.15}, "repair", True),
         ({"difference_low": 0.0}, "unestablished", False),
         ({"excess": 0.2, "excess_low": 0.1, "excess_high": 0.3}, "infeasible", False),
         ({"excess": 0.2, "excess_low": -0.1, "excess_high": 0.3}, "unreachable", False),
@@ -120,6 +146,15 @@ def test_calibration_may_be_unknown():
     assert changed(gap_high=float("nan"), gap=0.02, intervals=False).calibrated == "yes"
 
 
+def test_what_a_score_means_may_differ_between_groups():
+    assert changed().same == "unknown"
+    assert changed(bias_low=0.0, bias_high=0.02).same == "yes"
+    assert changed(bias_low=0.0, bias_high=0.021).same == "unknown"
+    assert changed(bias_low=0.02, bias_high=0.05).same == "unknown"
+    assert (changed(bias_low=0.021).same, changed(bias_low=0.021).calibrated) == ("no", "yes")
+    assert changed(bias_low=0.041).calibrated == "no"
+
+
 def test_the_tables_that_scripts_are_tested_with_are_those_of_the_page():
     path = Path(__file__).parent / "js" / "judgement.json"
     assert json.loads(path.read_text()) == json.loads(json.dumps(JUDGEMENT))
@@ -131,8 +166,8 @@ def test_the_page_judges_as_python_does():
     states = []
     for _ in range(1000):
         # Values from a short list meet each bound exactly, too.
-        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 9).tolist()
-        for place, chance in ((1, 0.1), (2, 0.8)):
+        values = rng.choice([-0.05, 0.0, 1e-10, 0.02, 0.021, 0.05, 0.06, 0.3], 14).tolist()
+        for place, chance in ((1, 0.1), (3, 0.5), (4, 0.2), (5, 0.8), (6, 0.5)):
             if rng.random() < chance:
                 values[place] = float("nan")
         asked = rng.choice([0.05, 0.06, float("nan")], 2).tolist()
@@ -165,7 +200,7 @@ def test_the_page_judges_as_python_does():
 
 
 def test_a_headline_for_each_reason():
-    kinds = {"equal": "equal", "unreachable": "uncertain"}
+    kinds = {"equal": "equal", "unreachable": "uncertain", "one_label": "uncalibrated"}
     for reason, _, _ in REASONS:
         assert f"headline_{kinds.get(reason, reason)}" in SENTENCES
         assert f"next_{reason}" in SENTENCES
@@ -176,12 +211,18 @@ def population(shapes, sizes, seed=0, shift=0.0):
     return ic.tally(drawn_rows(seed, sizes, shapes, shift))
 
 
+SECOND = 0.08 * np.repeat([0, 1], 3000)
+"""Scores of the second of two groups are too low."""
+
+
 @pytest.mark.parametrize(
     ("tally", "cost", "reason"),
     [
         (compas(), "fpr", "infeasible"),
         (population([(2, 3)] * 2, [12, 13]), "fpr", "few"),
-        (population([(2, 3)] * 2, [3000, 3000], shift=0.08), "fpr", "uncalibrated"),
+        (population([(2, 3)] * 2, [3000, 3000], shift=SECOND), "fpr", "uncalibrated"),
+        # Both are off alike.
+        (population([(2, 3)] * 2, [3000, 3000], shift=0.08), "fpr", "unestablished"),
         (population([(2, 3)] * 4, [300] * 4), "fpr", "unestablished"),
         (population([(0.6, 1.2), (0.7, 0.9)], [3000, 3000]), "fpr", "repair"),
     ],
@@ -215,7 +256,9 @@ def test_small_groups_are_listed_and_decide_nothing():
     assert audit.verdict == without.verdict
     assert audit.disparity == without.disparity
     assert np.isnan(audit.groups[9].fnr)
-    assert "Too small to be compared, and listed only: group 2 and group 9" in audit.advice
+    small = "group 2 (4 people) and group 9 (2 people)."
+    said = audit.advice.split("\n")[:8]
+    assert f"Left out of every test, with fewer than 30 people: {small}" in said
     assert all(str(group) in repr(audit) for group in (2, 9))
     mixed = ic.tally({"score": [0.2, 0.3], "label": [0, 1], "group": [7, 7]})
     everybody = ic.audit(tally + mixed, "fpr", min_group=0, confidence=None)

@@ -38,7 +38,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ORDERS = {
     "verdict": ["judgement", "sentences", "wording"],
     "measures": [
-        "derived", "calibration", "table", "rates", "feasibility", "intervals", "bounds",
+        "derived", "calibration", "table", "rates", "feasibility", "intervals",
+        "recalibrated", "bounds",
     ],
     "repairs": [
         "base", "withhold", "recalibrate", "composition", "coarsen", "lp", "odds",

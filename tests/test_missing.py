@@ -9,6 +9,7 @@ import pytest
 import isocost as ic
 from isocost.page.report import report_html
 from isocost.plots import PlaneDisplay
+from isocost.verdict.wording import commands
 from tests import processes
 
 
@@ -146,9 +147,27 @@ def test_commands_keep_unknown_people(people, tmp_path):
     assert "--missing-label drop" in refused.stderr
     reading = ic.tally(tmp_path / "d.csv", missing_label="keep").reading
     assert reading.options() == ["--missing-label=keep"]
+    # A saved tally has them too, and the way out that the refusal names works.
+    counted = ["tally", "d.csv", "--missing-label=keep", "-o", "t.json"]
+    assert "left out" not in processes.run(*counted, cwd=tmp_path).stderr
+    refused = processes.run("bounds", "t.json", cwd=tmp_path)
+    assert (refused.returncode, "--missing-label drop" in refused.stderr) == (2, True)
+    whole = processes.run("bounds", "t.json", "--missing-label", "drop", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
 
 
 def test_a_rule_never_drops_a_row():
     rule = ic.Rule(("a", "b"), (), "none")
     with pytest.raises(ic.UsageError, match="no row is dropped where a rule is applied"):
         rule.apply({"score": [0.5], "group": ["a"]}, missing_group="drop")
+
+
+def test_commands_that_are_advised_accept_the_people(people, tmp_path):
+    people.dropna(subset="score").to_csv(tmp_path / "d.csv", index=False)
+    tally = ic.tally(tmp_path / "d.csv", missing_label="keep")
+    advised = commands(ic.audit(tally), ["d.csv"])
+    assert all("--missing-label=drop" in command.words for command in advised.values())
+    followed = processes.run(*advised["plan"].words[1:], cwd=tmp_path)
+    assert followed.returncode == 0, followed.stderr
+    assert commands(ic.audit(tally))["odds"] == "ic.equalize_odds(tally.known)"
+    assert tally.reading.command("report", ["d.csv"]).words[3] == "--missing-label=keep"

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -177,25 +178,79 @@ def test_merged_groups_are_fitted_or_not_as_one():
     assert rule.unmerged(names).remake(tally).fitted == rule.unmerged(names).fitted
 
 
-def test_a_calibration_gap_is_asked_about_like_any_other():
+def rows_with_a_gap(n=2049, base=1.0):
+    """Two ordinary groups, and one with (nearly) all labels the same and a gap of 67 points."""
     random = np.random.default_rng(0)
     score = random.beta(2, 3, 4000)
     label = (random.random(4000) < score).astype(int)
-    rows = {
-        "score": np.concatenate([score, random.beta(2, 4, 2049)]),
-        "label": np.concatenate([label, np.ones(2049, dtype=int)]),
-        "group": np.array(["a", "b"] * 2000 + ["c"] * 2049),
+    odd = np.ones(n, dtype=int)
+    odd[: round(n * (1 - base))] = 0
+    return {
+        "score": np.concatenate([score, random.beta(2, 4, n)]),
+        "label": np.concatenate([label, odd]),
+        "group": np.array(["a", "b"] * 2000 + ["c"] * n),
     }
+
+
+@pytest.mark.parametrize("min_count", [0, 10])
+def test_the_page_judges_the_groups_that_it_does_not_hold(tmp_path, min_count):
+    rows = rows_with_a_gap()
+    audit = ic.audit(rows, "fpr", replicates=500)
+    page = ic.report(audit, path=tmp_path / "r.html", min_count=min_count)
+    assert ic.verify(page).unchanged
+    text = page.read_text()
+    data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    assert data["tally"]["names"] == ["a", "b"]
+    findings = data["own"]["evidence"]["fpr"]["findings"]
+    own = json.loads(audit.to_json())["verdict"]["findings"]
+    for name in ("gap_low", "labels_low", "bias_low", "bias_high"):
+        assert findings[name] == pytest.approx(own[name], abs=0.002 if min_count else 1e-12), name
+    assert [one["name"] for one in data["own"]["examined"]] == ["group a", "group b", "group c"]
+    words = " ".join(re.sub(r"<[^>]*>", "", text.split("<main>")[1]).split())
+    assert words.startswith("The scores of group c do not mean what they say")
+    for said in (audit.advice.split("\n")[1], LEFT_OUT):
+        assert said.replace("\u00a0", " ") in words.replace("\u00a0", " ")[:2500]
+
+
+def test_a_page_that_hides_few_people_does_not_tell_of_them(tmp_path):
+    rows = rows_with_a_gap(base=0.999)
+    assert (rows["label"][4000:] == 0).sum() == 2
+    page = ic.report(ic.audit(rows, "fpr", replicates=0), path=tmp_path / "r.html", min_count=10)
+    assert "no cell may have fewer than 10 people: c." in page.read_text()
+    assert "2,049" not in page.read_text()
+    assert ic.verify(page).unchanged
+
+
+def test_a_calibration_gap_is_asked_about_like_any_other():
+    rows = rows_with_a_gap()
     found = ic.audit(rows, "fpr")
-    assert (found.verdict.calibrated, found.verdict.reason) == ("no", "uncalibrated")
-    assert found.verdict.findings.gap_low > 0.6
+    assert (found.verdict.calibrated, found.verdict.reason) == ("no", "one_label")
+    assert found.verdict.findings.labels_low > 0.6
     assert found.compared == ("a", "b")
     said = found.advice
-    assert "The scores of group c do not mean what they say" in said
-    assert "Not compared, because all outcomes are the same" in said
-    assert "Too small" not in said
+    assert said.startswith("The scores of group c do not mean what they say: 32.97")
+    assert said.split("\n")[1].startswith("Check the labels of group c: all are the same")
+    assert LEFT_OUT in said.split("\n")[:5]
+    assert "ecalibrate" not in said.replace("Recalibration learns nothing from one label.", "")
     fair = {**rows, "score": np.where(rows["group"] == "c", 0.999, rows["score"])}
     assert ic.audit(fair, "fpr").verdict.calibrated == "yes"
+    examined = dict(json.loads(found.to_json())["examined"])
+    assert examined["c"]["n"] == 2049
+    assert examined["c"]["gap_low"] == pytest.approx(found.verdict.findings.labels_low)
+    # Neither does a repair of the others pass over it.
+    made = ic.compare(rows, cost="fpr")
+    assert made.choice.reason == "one_label"
+    assert made.offers["withhold"].doubt == "one_label"
+    with pytest.raises(ic.NotAdvisedError, match="check the labels, or leave the group out"):
+        made.offers["withhold"].advised()
+    with pytest.warns(ic.UncalibratedWarning, match="All labels of at least one group"):
+        ic.withhold(rows, "fpr", infeasible="closest")
+
+
+LEFT_OUT = (
+    "Left out of the comparison of costs, with fewer than 5 people of an outcome: group c (2,049 "
+    "people). Whether their scores are calibrated was tested."
+)
 
 
 AEQUITAS = {
@@ -256,7 +311,9 @@ def test_a_page_names_them(tmp_path):
     rows, alike = rows_of(2)
     path = ic.report(ic.tally(rows), path=tmp_path / "r.html", cost="fpr")
     named = ", ".join(sorted(alike))
-    assert f"too few of their outcomes differ to compare error rates: {named}." in path.read_text()
+    text = path.read_text()
+    assert all(f"group {group}</bdi> (" in text for group in alike), named
+    assert "with fewer than 5 people of an outcome: " in text
     assert ic.verify(path).unchanged
 
 

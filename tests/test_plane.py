@@ -236,7 +236,8 @@ def test_verdicts():
     same = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.3, 0.3], [0.6, 0.5])
     assert (
         same.verdict
-        == "People who turned out positive were given the same average score in every group."
+        == "People who turned out positive were given the same average score in every group, as "
+        "measured."
     )
     possible = PlaneDisplay(["a", "b"], [0.2, 0.3], [0.2, 0.3], [0.5, 0.5])
     assert possible.verdict == (

@@ -7,6 +7,9 @@ import pytest
 
 import isocost as ic
 from isocost.examples import compas
+from isocost.judging.plan import drawn as drawn_from
+from isocost.judging.plan import moved
+from isocost.measures.rates import group_costs
 from tests.populations import drawn_rows
 
 HIGH, LOW = (2, 2), (2, 2.6)
@@ -42,17 +45,94 @@ def test_calibration_can_be_planned():
     assert 0.65 < np.mean(held) <= 1
 
 
+def test_a_plan_succeeds_where_a_label_is_rare():
+    """Few positives: intervals are skewed, and a sample may lack five of them."""
+    rng, shapes = np.random.default_rng(4), ((0.4, 7.6), (0.32, 1.68))
+
+    def sample(sizes):
+        return ic.tally(drawn_rows(int(rng.integers(1 << 30)), sizes, shapes))
+
+    # Of Beta(a, b) the generalized FNR is b / (a + b + 1).
+    plan = ic.plan(sample((20_000, 20_000)), "fnr", detect=7.6 / 9 - 1.68 / 3)
+    sizes = [int(one.difference) for one in plan.groups.values()]
+    done = []
+    for _ in range(200):
+        audit = ic.audit(sample(sizes), "fnr", replicates=0, warn=False)
+        enough = audit.verdict.enough
+        done.append(enough and audit.intervals.disparities["cost"][0] > 0)
+    # A standard error of 0.028.
+    assert 0.72 < np.mean(done) < 0.9
+
+
+def as_tally(cells):
+    """Cells of one group as a tally."""
+    return ic.Tally(ic.tally({"score": [0.1], "label": [0], "group": ["a"]}).grid, ("a",), cells)
+
+
+def cost_of(cells, cost):
+    return float(group_costs(as_tally(cells).totals, ("a",), cost)[0])
+
+
 @pytest.mark.parametrize("cost", ["fpr", "fnr", "weighted:1,3", "plain:1,2"])
-def test_half_the_difference_takes_four_times_as_many(cost):
-    one, four = (ic.plan(compas(), cost, detect=d).groups["Caucasian"] for d in (0.04, 0.02))
-    assert four.difference == pytest.approx(4 * one.difference, rel=0.01)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_people_are_moved_to_exactly_the_cost(cost, weighted):
+    rng, cost = np.random.default_rng(5), ic.Cost.parse(cost)
+    data = drawn_rows(5, [500], [(2, 3)]) | {"weight": rng.gamma(2.0, 0.5, 500)}
+    cells = ic.tally(data, weight="weight" if weighted else None).cells
+    for times in (0.6, 1.0, 1.3):
+        goal = times * cost_of(cells, cost)
+        after = moved(cells, "a", cost, goal)
+        assert cost_of(after, cost) == pytest.approx(goal, abs=1e-9)
+        # The share of each label stays where a cost is a rate among its people.
+        if not cost.by_base_rate:
+            shares = [one.w @ one.label / one.w.sum() for one in (cells, after)]
+            assert shares[0] == pytest.approx(shares[1])
+    same = moved(cells, "a", cost, cost_of(cells, cost))
+    np.testing.assert_allclose(same.w, cells.w, rtol=1e-9)
+    # Scores that do not vary are moved themselves.
+    constant = ic.tally({"score": [0.5] * 10, "label": [0, 1] * 5, "group": ["a"] * 10}).cells
+    goal = 1.1 * cost_of(constant, cost)
+    assert cost_of(moved(constant, "a", cost, goal), cost) == pytest.approx(goal)
+
+
+def test_samples_vary_as_much_as_the_people_they_are_drawn_from():
+    rng = np.random.default_rng(6)
+    score, weight = rng.beta(2, 3, 4000), rng.gamma(2.0, 0.5, 4000)
+    data = {"score": score, "label": np.zeros(4000, int), "group": ["a"] * 4000, "weight": weight}
+    cells = ic.tally(data, weight="weight").cells
+    samples = [drawn_from(cells, rng, 1000) for _ in range(1500)]
+    means = [one.wh.sum() / one.w.sum() for one in samples]
+    mean = (weight * score).sum() / weight.sum()
+    error = np.sqrt((weight**2 * (score - mean) ** 2).sum()) / weight.sum() * np.sqrt(4.0)
+    assert np.mean(means) == pytest.approx(mean, abs=4 * error / np.sqrt(1500))
+    assert np.std(means) == pytest.approx(error, rel=0.08)
+    assert all(abs(one.n.sum() - 1000) < 60 for one in samples)
+
+
+def test_a_difference_beyond_a_tolerance_takes_more_people():
+    plain, beyond = (ic.plan(compas(), "fpr", detect=0.06, tolerance=t) for t in (0.0, 0.03))
+    # Half the distance, four times as many.
+    four = 4 * plain.groups["Caucasian"].difference
+    assert beyond.groups["Caucasian"].difference == pytest.approx(four, rel=0.15)
+    with pytest.raises(ic.UsageError) as error:
+        ic.plan(compas(), "fpr", detect=0.05, tolerance=0.05)
+    assert str(error.value) == (
+        "detect: must be greater than the tolerance, 0.05\n"
+        "  got:  0.05\n"
+        "  next: plan for a larger difference, or with a lower tolerance"
+    )
+
+
+def test_half_the_difference_takes_four_times_as_many():
+    one, four = (ic.plan(compas(), "fpr", detect=d).groups["Caucasian"] for d in (0.04, 0.02))
+    assert four.difference == pytest.approx(4 * one.difference, rel=0.15)
     assert four.calibration == one.calibration
 
 
 def test_more_groups_take_more_people():
     data = drawn_rows(0, [6000], [(2, 3)])
     two, ten = (ic.plan(ic.tally({**data, "group": np.arange(6000) % k})) for k in (2, 10))
-    assert ten.groups[0].difference > 1.3 * two.groups[0].difference
+    assert ten.groups[0].difference > 1.1 * two.groups[0].difference
 
 
 def test_small_groups_and_those_without_a_label_are_planned_for():
@@ -69,7 +149,8 @@ def test_no_plan_is_for_fewer_people_than_can_be_compared():
     same = ic.tally({"score": [0.5] * 80, "label": [0, 1] * 40, "group": [0] * 40 + [1] * 40})
     assert ic.plan(same).groups[0].difference == 30
     rare = {"score": [0.1] * 200, "label": ([1] * 5 + [0] * 95) * 2, "group": [0] * 100 + [1] * 100}
-    assert ic.plan(ic.tally(rare), "fnr").groups[0].difference == 100
+    # With 100 people of each group the expected positives are five, so that often there are fewer.
+    assert 130 < ic.plan(ic.tally(rare), "fnr").groups[0].difference < 400
 
 
 def test_a_plan_as_text_and_json():

@@ -67,7 +67,8 @@ def nearest(tally, **arguments):
         with pytest.warns(ic.InfeasibleWarning):
             rule = reconcile(tally, **arguments, infeasible="closest")
         smallest = error.feasibility.smallest_tolerance
-        return rule, arguments.get("tolerance", 0.0) if math.isnan(smallest) else smallest
+        # Where no tolerance selects somebody, it is the one that the rule promises.
+        return rule, max(rule.promise.equal.values()) if math.isnan(smallest) else smallest
 
 
 def check_invariants(rule, tally):
@@ -273,6 +274,28 @@ def table_of(tally):
     return table
 
 
+SIDES = {"nobody": "everybody", "everybody": "nobody"}
+
+
+def least_of_corner(program, table, word):
+    """The least tolerance with which every group selects, or leaves out, half as many; or NaN.
+
+    Half as many as before, or as calibrated scores of the group alone can.  Adds to the program.
+    """
+    for group, part in table.items():
+        before = sum(n for score, n, _ in part if (score >= T) == (word == "nobody"))
+        before /= sum(n for _, n, _ in part)
+        most = Program({group: part}).ask(("fpr",)).solve(word)
+        least = 0.5 * (min(before, most) if most > 1e-9 else before)
+        rate = program.rate("selection_rate", group)
+        if word == "nobody":
+            program.add_less(-rate, -least)
+        else:
+            program.add_less(rate, 1.0 - least)
+    found = program.solve("tolerance")
+    return math.nan if found is None else found
+
+
 EQUAL = st.sampled_from([("fpr", "fnr"), ("fpr",), ("fnr",), ("selection_rate",)])
 REQUESTS = st.fixed_dictionaries(
     {"equal": EQUAL},
@@ -298,9 +321,12 @@ def test_it_is_the_optimum_of_a_program_written_another_way(table, request):
     except ic.InfeasibleError as error:
         verdict = error.feasibility
         if verdict.corner is not None:
-            # Equal rates can be had, but then nobody can be selected, or everybody must be.
             if len(request) == 1:
-                assert program.solve(verdict.corner.selected) == pytest.approx(0.0, abs=1e-9)
+                least = least_of_corner(program, table, verdict.corner.selected)
+                both = least_of_corner(program, table, SIDES[verdict.corner.selected])
+                assert verdict.smallest_tolerance == pytest.approx(
+                    least, abs=1e-7, nan_ok=True
+                ) or (verdict.smallest_tolerance == pytest.approx(both, abs=1e-7, nan_ok=True))
             return
         # Rounding may call what is met to 1e-9 either.
         assert best is None or program.solve("tolerance") < 1e-8
@@ -387,9 +413,10 @@ def test_the_smallest_tolerance_is_the_smallest(table):
         reconcile(tally)
     except ic.InfeasibleError as error:
         smallest = error.feasibility.smallest_tolerance
-        assume(error.feasibility.corner is None)
+        if error.feasibility.corner is not None:
+            return
     else:
-        assume(False)
+        return
     reconcile(tally, tolerance=smallest + 1e-7)
     if smallest > 1e-5:
         with pytest.raises(ic.InfeasibleError):
@@ -502,6 +529,59 @@ def test_no_tolerance_selects_where_no_share_of_positives_reaches_the_threshold(
     assert selection(tally, rule).tolist() == [0.0, 0.0]
 
 
+def test_a_group_of_which_nobody_can_be_selected_is_named_at_any_tolerance():
+    """Others can be selected, so that a rule within the tolerance exists; but nobody of a."""
+    a = [(0.2, 200, 40), (0.7, 100, 45)]
+    b = [(0.2, 200, 40), (0.7, 100, 70)]
+    tally = from_counts({"a": a, "b": b})
+    for tolerance in (0.01, 0.9):
+        with pytest.raises(
+            ic.InfeasibleError, match="every share of positives in a lies"
+        ) as caught:
+            reconcile(tally, tolerance=tolerance)
+        assert caught.value.feasibility.corner.groups == ("a",)
+    assert "only if nobody in a is selected: every" in str(caught.value)
+    with pytest.warns(ic.InfeasibleWarning, match="only if nobody in a is selected, as here"):
+        rule = reconcile(tally, tolerance=0.9, infeasible="closest")
+    assert selection(tally, rule)[0] == 0.0
+    assert rule.promise.equal == {"fpr": 0.9, "fnr": 0.9}
+
+
+def few_above():
+    """Three groups: of the few in c at or above the threshold a part is mostly positive."""
+    rng, table = np.random.default_rng(1), {}
+    for group, (rows, low) in {"a": (600, 2.0), "b": (600, 3.0)}.items():
+        scores = np.unique(rng.beta(1.5, low, rows).round(3))
+        table[group] = [(float(h), 3, int(rng.binomial(3, h))) for h in scores]
+    c = [(0.05 + 0.004 * k, 1, int(k % 6 == 0)) for k in range(85)]
+    table["c"] = [*c, (0.52, 2, 1), (0.55, 2, 1), (0.9, 1, 0)]
+    return from_counts(table)
+
+
+def test_a_level_is_cut_out_for_a_group_of_which_nobody_could_be_selected():
+    tally = few_above()
+    plain, cut = (score_levels(tally, 2, 0.5, selecting=one) for one in (False, True))
+    assert plain.p[plain.above].tolist() == [0.4]
+    assert list(zip(cut.n[cut.above], cut.p[cut.above], strict=True)) == [(4.0, 0.5), (1.0, 0.0)]
+    assert (plain.n[~plain.above] == cut.n[~cut.above]).all()
+    rule, _ = nearest(tally)
+    assert (selection(tally, rule) > 0.0).all()
+    assert "A level of c has 1 rows: its share of positives is uncertain." in rule.notes
+
+
+@pytest.mark.parametrize("make", [few_above, lambda: drawn(6, INCOME, ROWS)])
+def test_the_tolerance_that_is_named_works_and_less_does_not(make):
+    tally = make()
+    with pytest.raises(ic.InfeasibleError) as caught:
+        reconcile(tally)
+    least = caught.value.feasibility.smallest_tolerance
+    assert (selection(tally, reconcile(tally, tolerance=float(round_up(least)))) > 0.0).all()
+    for less in (0.98 * least, 0.5 * least):
+        with pytest.raises(ic.InfeasibleError) as caught:
+            reconcile(tally, tolerance=less)
+        assert caught.value.feasibility.smallest_tolerance == pytest.approx(least, abs=1e-8)
+
+
 def test_where_nobody_was_selected_before_nobody_need_be():
     table = {"a": [(0.1, 100, 10), (0.4, 100, 30)], "b": [(0.2, 100, 25), (0.45, 100, 44)]}
     tally = from_counts(table)
@@ -536,7 +616,7 @@ def test_the_criterion_agrees_with_the_program(flip):
             before = selection(tally, threshold=at)
         except ic.DataError:
             continue
-        parts = [score_levels(tally, i, at) for i in range(groups)]
+        parts = [score_levels(tally, i, at, selecting=True) for i in range(groups)]
         if flip:
             parts = [replace(g, p=1 - g.p, base_rate=1 - g.base_rate) for g in parts]
         if max(g.base_rate for g in parts) >= threshold or (before == flip).all():

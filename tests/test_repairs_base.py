@@ -10,7 +10,7 @@ import pytest
 import isocost as ic
 from isocost.examples import compas
 from isocost.judging.offers import Offer
-from isocost.repairs.base import reason_on
+from isocost.repairs.base import verdict_on
 from isocost.rules import Promise
 from isocost.verdict.judgement import Findings, judge
 from tests.populations import drawn_rows
@@ -156,16 +156,17 @@ def test_the_reason_is_that_of_an_audit():
         threshold = (0.5, 0.3)[seed % 2]
         promise = Promise(limits, limits, calibrated, False, threshold)
         audit = ic.audit(tally, cost or "fnr", threshold, tolerance=max(limits.values()))
-        lows = [audit.intervals.disparities[name][0] for name in equal]
+        lows, highs = zip(*(audit.intervals.disparities[name] for name in equal), strict=True)
         findings = Findings(
             groups=audit.verdict.findings.groups,
-            gap_low=max(map(audit.gap_floor, audit.compared)) if calibrated else 0.0,
+            change=audit.recalibrated.shown if calibrated else 0.0,
             difference=max(audit.disparities[name].difference for name in equal),
             difference_low=max(lows),
+            difference_high=max(highs),
             tolerance=max(limits.values()),
         )
         expected = judge(findings).reason
-        reason = reason_on(tally, promise, audit.question)
+        reason = verdict_on(tally, audit.compared, promise, audit.question).reason
         assert reason == expected or COUNTED.isdisjoint({reason, expected}), seed
         seen.add(reason)
     assert seen >= COUNTED | {"repair"}
@@ -179,8 +180,8 @@ def test_each_rate_is_computed_once(monkeypatch):
         return of(self, sums)
 
     monkeypatch.setattr(ic.Measure, "of", counted)
-    assert reason_on(compas(), promise, ic.Question()) == "repair"
-    assert computed == ["fpr", "fnr"]
+    assert verdict_on(compas(), compas().groups, promise, ic.Question()).reason == "repair"
+    assert computed == ["fpr", "fnr", "base_rate"]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import isocost as ic
 from isocost.examples import compas
 from isocost.judging.unseen import NUMBERS, Population, Yardstick, chances
+from isocost.repairs.table import REPAIRS
 from tests.populations import TWO, drawn, drawn_rows
 from tests.processes import run
 
@@ -467,3 +468,35 @@ def test_unequal_weights_count_as_fewer_rows():
     mean = (w * h).sum() / w.sum()
     error = np.sqrt((w**2 * (h * (1 - h) + (h - mean) ** 2)).sum()) / w.sum()
     assert np.std([rate[0] for rate in rates]) == pytest.approx(error, rel=0.12)
+
+
+def undefined_by_hand(tally, rule, remakes, seed):
+    """The number of remakes that select nobody, and their largest differences."""
+    population, random, nobody = Population(tally), np.random.default_rng(seed), 0
+    far = []
+    for _ in range(remakes):
+        made = rule.remake(population.draw(random))
+        after = made.expected(population.tally).kinds(0.5)
+        values = {name: ic.MEASURES[name].of(after) for name in ("fpr", "fnr", "ppv", "npv")}
+        nobody += "ppv" not in made.promise.equal
+        if made.promise.equal.keys() == rule.promise.equal.keys():
+            names = [name for name in values if name in made.promise.equal]
+            far.append(max(np.ptp(values[name]) for name in names))
+    return nobody, far
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_rate_that_is_undefined_in_a_remake_is_counted_and_said(seed):
+    tally = drawn(seed, ((0.35, 0.8), (0.3, 2.0)), [800, 150])
+    rule = REPAIRS["hand_over"].rule(tally, ic.Question(), share="least")
+    found = ic.unseen(tally, rule, 24, seed=5)
+    count, far = undefined_by_hand(tally, rule, 24, 5)
+    assert 0 < count < 24
+    assert found.undefined == {"ppv": count}
+    assert found.goal.expected == pytest.approx(np.mean(far), abs=1e-9)
+    about = "as for this rule" if "ppv" not in rule.promise.equal else "the others"
+    said = f"PPV was undefined in {count} of 24 remakes, because a group selects nobody"
+    note = next(note for note in found.notes() if said in note)
+    assert about in note
+    assert note in str(found)
+    assert found.to_dict()["undefined"] == {"ppv": count}

@@ -207,12 +207,15 @@ def check_path(path: Any, name: str = "path") -> None:
 def check_known(columns: Iterable[Any], wanted: Mapping[str, Any]) -> None:
     """Raise one error for all names, or lists of names, that the data do not have."""
     known = [str(name) for name in columns]
-    named = [(k, n) for k, v in wanted.items() for n in (v if isinstance(v, list) else [v])]
-    missing = [
-        missing_column(role, n, known) for role, n in named if n is not None and n not in known
-    ]
+    missing = [missing_column(role, n, known) for role, n in named_in(wanted) if n not in known]
     if missing:
         raise UsageError(missing)
+
+
+def named_in(columns: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The role and the name of each column, of names or lists of names by role; None is none."""
+    several = {k: x if isinstance(x, list | tuple) else [x] for k, x in columns.items()}
+    return [(role, name) for role, own in several.items() for name in own if name is not None]
 
 
 def check_names(*, optional: Sequence[str] = (), step: Any = None, **names: Any) -> None:
@@ -247,53 +250,14 @@ def group_names_of(group: Any, step: str | None = None) -> list[str]:
 
 
 def check_columns(
-    score: Any, label: Any, group: Any, weight: Any = None, person: Any = None
+    score: Any, label: Any, group: Any, weight: Any = None, person: Any = None, id: Any = None
 ) -> dict[str, Any]:
-    """Names of columns by role, with ``group`` as a list."""
+    """Names of columns by role, with ``group`` as a list; ``id`` only if there is one."""
     step = "pass names of columns, or leave data out and pass arrays"
     single = {"score": score, "label": label, "weight": weight, "person": person}
+    single |= {} if id is None else {"id": id}
     check_names(**single, optional=("weight", "person"), step=step)
     return {**single, "group": group_names_of(group, step)}
-
-
-def check_written(
-    columns: Iterable[Any],
-    output: str,
-    changed: str | None,
-    handed_over: str | None = None,
-    *,
-    by_case: bool = False,
-    role: str = "output",
-) -> None:
-    """Raise if the names to write would lose the repair, or overwrite another column.
-
-    ``output`` may replace a column of exactly this name; the flags ``changed`` and ``handed_over``
-    must be new.  With ``by_case``, names that differ only in case are different.  ``role`` is the
-    name of the argument for the output.
-    """
-
-    def same(one: str, other: str) -> bool:
-        return one == other if by_case else one.lower() == other.lower()
-
-    flags = {"changed": changed, "handed_over": handed_over}
-    check_names(**{role: output}, **flags, optional=tuple(flags))
-    existing = [str(name) for name in columns]
-    step = "choose another name"
-    for name, flag in flags.items():
-        if flag is None:
-            continue
-        if same(flag, output):
-            rule = "must differ from the column of repaired scores, or it would replace them"
-            raise UsageError(Problem(name, rule, repr(flag), step))
-        if taken := [name for name in existing if same(name, flag)]:
-            rule = "must be a new column, because the others stay as they are"
-            raise UsageError(Problem(name, rule, f"{flag!r}, and there is {taken[0]!r}", step))
-        existing.append(flag)
-    similar = [name for name in existing if name != output and same(name, output)]
-    if similar and output not in existing:
-        rule = "must be spelled like the existing column, or be new: case is ignored here"
-        got = f"{output!r}, and there is {similar[0]!r}"
-        raise UsageError(Problem(role, rule, got, f"use {similar[0]!r}, or another name"))
 
 
 def check_listed(name: str, values: Any, rule: str, step: str) -> list[Any]:

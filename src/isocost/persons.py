@@ -6,7 +6,7 @@ the order of :func:`terms_of`; the products of a group are the sum of T T' over 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,19 @@ def terms_of(thresholds: Sequence[float]) -> list[tuple[int, str | float]]:
     """
     terms: list[str | float] = [*OF_SCORES, *thresholds]
     return [(label, term) for label in (0, 1) for term in terms]
+
+
+def products_of(thresholds: Sequence[float]) -> dict[str, tuple[int, int]]:
+    """The products on and above the diagonal: the name of each in a query, and its two sums.
+
+    Examples
+    --------
+    >>> list(products_of([0.5]).items())[-2:]
+    [('product_6_7', (6, 7)), ('product_7_7', (7, 7))]
+    """
+    rows, columns = np.triu_indices(len(terms_of(thresholds)))
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    return {f"product_{i}_{j}": (i, j) for i, j in pairs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +73,36 @@ class Persons:
             array = np.array(getattr(self, name), dtype=np.float64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+
+    @classmethod
+    def counted(
+        cls, thresholds: Sequence[float], found: Mapping[str, Any], several: int = 0
+    ) -> Persons:
+        """The persons that a query counted: their number n and products by name, in each group."""
+        above = [found[name].astype(np.float64) for name in products_of(thresholds)]
+        products = symmetric(np.stack(above, axis=-1), len(terms_of(thresholds)))
+        return cls(tuple(thresholds), found["n"], products, several)
+
+    def adds(self, coefficients: Floats, threshold: float) -> Floats | None:
+        """What a unit of each sum of a person adds to a sum of w (a + b h + c h^2).
+
+        ``coefficients`` has (a, b, c) for each kind of people, an array (4, 3).  None if the sums
+        do not tell: those above an unknown threshold, or of scores on one side of it.
+        """
+        low, high = coefficients[::2], coefficients[1::2]
+        jump = high - low
+        if jump[:, 1:].any() or (jump.any() and threshold not in self.thresholds):
+            return None
+        above = [jump[:, 0] * (threshold == known) for known in self.thresholds]
+        return np.column_stack([low, *above]).ravel()
+
+    def covariances(self, group: int | None, moves: Floats) -> Floats:
+        """The sum over persons of (moves T) (moves T)', for rows of ``moves``; None is everybody.
+
+        A person with rows in several groups counts as one in each.
+        """
+        products = self.products.sum(axis=0) if group is None else self.products[group]
+        return np.asarray(moves @ products @ moves.T)
 
     def recoded(self, codes: Sequence[int], size: int) -> Persons:
         """The persons with group i called codes[i], of so many groups; left out if negative."""

@@ -27,6 +27,9 @@ WAYS = ("scale", "decimal", "encoding", "sheet")
 TREATMENTS = ("refuse", "drop", "keep")
 """Treatments of rows whose label or group is missing; "keep" counts them as unknown."""
 
+KEEPING = ("audit", "report", "tally")
+"""Commands that count rows whose label or group is unknown; others refuse them."""
+
 System: TypeAlias = Literal["posix", "windows"]
 """The reader of a command line: a POSIX shell, or cmd of Windows."""
 
@@ -82,6 +85,20 @@ class Missing:
         """True if rows without a value of this role are dropped."""
         return getattr(self, role) == "drop" if role in ("label", "group") else self.rest
 
+    def treated(
+        self, columns: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Of columns by role and name, those whose rows without a value are dropped, or kept."""
+        named = [(role, name, x) for role, own in columns.items() for name, x in own.items()]
+        dropped = {name: x for role, name, x in named if self.drops(role)}
+        return dropped, {name: x for role, name, x in named if self.keeps(role)}
+
+
+_ROWS, _ROWS_BY_COLUMN = (
+    ("read_rows", "ids", "dropped_rows", "unknown_rows"),
+    ("missing_values", "unknown_values"),
+)
+"""Fields of a reading that count rows, and those that count them by column."""
 
 REFUSE = Missing()
 """Rows that lack a value are an error."""
@@ -106,8 +123,8 @@ class Reading(Record):
         True if rows without a score were counted apart.
     missing_label, missing_group, drop_missing
         The treatment of rows that lack a value; see :class:`Missing`.
-    read_rows : int
-        Number of rows read.
+    read_rows, ids : int
+        Number of rows read, and of different ids in them; 0 if they were not counted.
     dropped_rows, missing_values : int, {column: rows}
         Number of rows dropped for that reason, and of those without a value in each column.
     unknown_rows, unknown_values : int, {column: rows}
@@ -140,6 +157,7 @@ class Reading(Record):
     handed_over: bool = False
     drop_missing: bool = False
     read_rows: int = 0
+    ids: int = 0
     dropped_rows: int = 0
     missing_values: Mapping[str, int] = field(default_factory=dict)
     unknown_rows: int = 0
@@ -170,18 +188,10 @@ class Reading(Record):
 
     def counting(self, other: Reading) -> Reading:
         """The reading with the rows that another counts added to its own."""
-
-        def both(name: str) -> dict[str, int]:
-            return dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
-
-        return replace(
-            self,
-            read_rows=self.read_rows + other.read_rows,
-            dropped_rows=self.dropped_rows + other.dropped_rows,
-            missing_values=both("missing_values"),
-            unknown_rows=self.unknown_rows + other.unknown_rows,
-            unknown_values=both("unknown_values"),
-        )
+        added: dict[str, Any] = {n: getattr(self, n) + getattr(other, n) for n in _ROWS}
+        for name in _ROWS_BY_COLUMN:
+            added[name] = dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
+        return replace(self, **added)
 
     def __add__(self, other: Reading) -> Reading:
         """The reading of both data; where they were read in different ways, both are named."""
@@ -209,7 +219,7 @@ class Reading(Record):
         """The options of a command that reads data in this way; usual ones are left out."""
         usual = Reading({"score": "score", "label": "label", "group": ["group"]})
         given: dict[str, Any] = {}
-        for role in ROLES[:-1]:
+        for role in ROLES:
             if (name := self.columns.get(role)) != usual.columns.get(role):
                 given[role] = name
         given["positive"] = self.positive
@@ -233,7 +243,15 @@ class Reading(Record):
         return words + [f"--{name}" for name, asked in flags.items() if asked]
 
     def command(self, name: str, files: Sequence[str], *more: str, bins: int = BINS) -> Command:
-        """A command of isocost about files that are read in this way; ``more`` are its options."""
+        """A command of isocost about files that are read in this way; ``more`` are its options.
+
+        Rows that the command would refuse are dropped, as those before it left them out.
+        """
+        if name not in KEEPING:
+            kept = [x for x in ("missing_label", "missing_group") if getattr(self, x) == "keep"]
+            if kept:
+                dropping: Any = dict.fromkeys(kept, "drop")
+                return replace(self, **dropping).command(name, files, *more, bins=bins)
         paths = (f"./{path}" if path.startswith("-") and path != "-" else path for path in files)
         return Command(("isocost", name, *paths, *self.options(bins), *more))
 
@@ -307,8 +325,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "missing_label": lambda value: value in TREATMENTS,
     "missing_group": _is_group,
     **dict.fromkeys(("handed_over", "drop_missing"), lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("read_rows", "dropped_rows", "unknown_rows"), _is_count),
-    **dict.fromkeys(("missing_values", "unknown_values"), _are_counts),
+    **dict.fromkeys(_ROWS, _is_count),
+    **dict.fromkeys(_ROWS_BY_COLUMN, _are_counts),
     "dropped_groups": _are_texts,
     "merged_groups": lambda value: isinstance(value, dict) and all(map(_are_texts, value.values())),
 }

@@ -90,7 +90,7 @@ class Record:
             value = getattr(self, name)
             if name not in kinds:
                 member = getattr(type(self), name)
-                getter = getattr(member, "fget", member)
+                getter = getattr(member, "fget", getattr(member, "func", member))
                 kinds[name] = str(getattr(getter, "__annotations__", {}).get("return", ""))
             value = plain(value() if callable(value) else value, kinds[name])
             if value or not word.endswith("?"):

@@ -507,6 +507,22 @@ def _read_promise(content: Any) -> Promise:
     return Promise(**{**content, "handed_over": {as_group(group): x for group, x in handed}})
 
 
+@dataclass(frozen=True)
+class Applied:
+    """The arguments of :meth:`Rule.apply` beside the data."""
+
+    score: Any
+    group: Any
+    id: Any
+    output: str | None
+    seed: int | None
+    unknown: Literal["error", "keep"]
+    missing_group: Group | None
+    changed: str | None
+    scale: str | None
+    handed_over: str | None
+
+
 @dataclass(frozen=True, repr=False)
 class Rule(Saved):
     """A repair of scores that any engine can apply.
@@ -678,7 +694,7 @@ class Rule(Saved):
             got, step = "everybody is handed over", "use a rule made from such people"
             raise UsageError(Problem("tally", "must have people whom the rule decides", got, step))
         gone = self.deferred(tally).handed(tally.groups)
-        return tally.rebuilt(cells, handed=added([*tally.handed_over.items(), *gone.items()]))
+        return tally.rebuilt(cells, handed_over=added([*tally.handed_over.items(), *gone.items()]))
 
     def deferred(self, tally: Tally) -> Cells:
         """The cells of the people who are handed over, with the scores they had."""
@@ -798,20 +814,8 @@ class Rule(Saved):
         """
         from isocost.engines.frames import apply_rule
 
-        return apply_rule(
-            self,
-            data,
-            score=score,
-            group=group,
-            id=id,
-            output=output,
-            seed=seed,
-            unknown=unknown,
-            missing_group=missing_group,
-            changed=changed,
-            scale=scale,
-            handed_over=handed_over,
-        )
+        treated = (unknown, missing_group, changed, scale, handed_over)
+        return apply_rule(self, data, Applied(score, group, id, output, seed, *treated))
 
     def to_sql(
         self,

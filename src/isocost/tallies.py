@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypedDict
 
@@ -32,7 +32,7 @@ from isocost.checks import (
     parse_json,
     short,
 )
-from isocost.errors import DataError, IsocostError, Problem, UsageError, listing, setting
+from isocost.errors import DataError, IsocostError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import Grid
 from isocost.groups import (
     Group,
@@ -86,16 +86,15 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     handed = _read_handed(content.get("handed_over", []))
     with np.errstate(all="ignore"):
         _check_totals(cells, named, handed)
-        held = content.get("persons")
-        persons = None if held is None else _read_persons(held, cells, len(named))
+        own = content.get("persons")
+        persons = None if own is None else _read_persons(own, cells, len(named))
     unknown = _read_unknown(content["unknown"], grid, repeated) if "unknown" in content else None
     try:
         reading = Reading.from_dict(content["reading"])
     except ValueError as error:
         raise _corrupt(str(error)) from error
-    held = {"grid": grid, "groups": named, "cells": cells}
-    held |= {"reading": reading, "handed_over": handed, "unknown": unknown}
-    return {**held, "persons": persons}
+    held = {"grid": grid, "groups": named, "cells": cells, "reading": reading}
+    return {**held, "handed_over": handed, "unknown": unknown, "persons": persons}
 
 
 def _corrupt(got: str) -> DataError:
@@ -168,7 +167,9 @@ def _read_persons(content: Any, cells: Cells, groups: int) -> Persons:
         raise _corrupt("persons who were not counted")
     totals = cells.totals(groups)
     rows = totals.n.sum(axis=1)
-    whole = (number >= 1.0) & (number <= rows * (1.0 + ROUNDING)) & (number == np.rint(number))
+    # Nobody is counted in a group whose people have no label.
+    least, most = np.minimum(rows, 1.0), rows * (1.0 + ROUNDING)
+    whole = (number >= least) & (number <= most) & (number == np.rint(number))
     if not whole.all() or not 0 <= content["several"] <= number.sum():
         raise _corrupt("a number of persons that the rows cannot have")
     # Of each sum, the squares of its parts lie between those of equal parts and of one part.
@@ -284,17 +285,13 @@ class Unknown:
     @classmethod
     def build(cls, groups: Sequence[Group | None], cells: Cells) -> Unknown:
         """Sort the groups that occur, and add up cells of the same group."""
-        occur = {groups[i] for i in np.flatnonzero(np.bincount(cells.group)).tolist()}
-        named = sort_groups(group for group in occur if group is not None)
-        ordered = (*named, *([None] if None in occur else []))
-        codes = {group: index for index, group in enumerate(ordered)}
-        new = [codes.get(group, -1) for group in groups]
-        return cls(ordered, Cells.merge([cells.recoded(new)])) if ordered else cls()
+        ordered, _, cells = _sorted(groups, cells)
+        return cls(tuple(ordered), cells)
 
     def renamed(self, names: Mapping[Group, Group]) -> Unknown:
         """The same people, whose groups have other names."""
         new = [None if g is None else as_group(names.get(g, g)) for g in self.groups]
-        return Unknown.build(new, self.cells) if new else self
+        return Unknown.build(new, self.cells)
 
     def select(self, groups: Iterable[Group]) -> Unknown:
         """The people of these groups, and those whose group is unknown."""
@@ -387,11 +384,7 @@ class Tally(Saved):
         if lacking.any():
             apart = Unknown.build(named, cells.take(lacking))
             unknown, cells = apart if unknown is None else unknown + apart, cells.take(~lacking)
-        occur = (named[i] for i in np.flatnonzero(np.bincount(cells.group)))
-        ordered = sort_groups(group for group in occur if group is not None)
-        codes = _indices(ordered)
-        new = [-1 if group is None else codes.get(group, -1) for group in named]
-        cells = Cells.merge([cells.recoded(new)])
+        ordered, new, cells = _sorted(named, cells)
         reading, handed = reading or Reading(), dict(handed_over or {})
         persons = persons and persons.recoded(new, len(ordered))
         held = (grid, tuple(ordered), cells, reading, backend, handed, unknown or Unknown())
@@ -468,25 +461,13 @@ class Tally(Saved):
 
     # New tallies from old ones
 
-    def rebuilt(
-        self,
-        cells: Cells,
-        groups: Sequence[Group] | None = None,
-        handed: Handed | None = None,
-        reading: Reading | None = None,
-        unknown: Unknown | None = None,
-        persons: Persons | None = None,
-    ) -> Tally:
-        """A tally of other cells, and of other groups if given, in which all else is the same.
+    def rebuilt(self, cells: Cells, **others: Any) -> Tally:
+        """A tally of other cells, and ``others`` of its fields, in which all else is the same.
 
         Persons must be given, because their sums are those of the rows.
         """
-        groups = self.groups if groups is None else groups
-        handed = self.handed_over if handed is None else handed
-        reading = reading or self.reading
-        unknown = self.unknown if unknown is None else unknown
-        others = (self.backend, handed, unknown, persons)
-        return Tally.build(self.grid, groups, cells, reading, *others)
+        same = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Tally.build(**{**same, "persons": None, **others, "cells": cells})
 
     def select(self, groups: Iterable[Group]) -> Tally:
         """Only these groups."""
@@ -495,7 +476,7 @@ class Tally(Saved):
             step = "leave at least one group"
             raise UsageError(Problem("groups", "at least one must remain", "0", step))
         kept = {self.groups[index] for index in chosen}
-        unknown = self.unknown.select(kept) if self.unknown else self.unknown
+        unknown = self.unknown.select(kept)
         others = self.handed_over.keys() <= kept and len(unknown.groups) == len(self.unknown.groups)
         if len(set(chosen.tolist())) == len(self.groups) and others:
             return self
@@ -503,7 +484,8 @@ class Tally(Saved):
         handed = {group: x for group, x in self.handed_over.items() if group in kept}
         left = [name for group, name in names_of(self.groups).items() if group not in kept]
         reading = self.reading.without_groups(left)
-        return self.rebuilt(cells, None, handed, reading, unknown, self.persons)
+        own = {"reading": reading, "handed_over": handed, "unknown": unknown}
+        return self.rebuilt(cells, persons=self.persons, **own)
 
     def drop(self, groups: Iterable[Group]) -> Tally:
         """All but these groups."""
@@ -524,8 +506,8 @@ class Tally(Saved):
         new, old = names_of(codes), group_names(self.groups)
         reading = self.reading.renamed({one: new[g] for one, g in zip(old, renamed, strict=True)})
         persons = self.persons and self.persons.recoded(new_codes, len(codes))
-        unknown = self.unknown.renamed(names)
-        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
+        own = {"handed_over": handed, "unknown": self.unknown.renamed(names), "persons": persons}
+        return self.rebuilt(cells, groups=list(codes), reading=reading, **own)
 
     def __add__(self, other: object) -> Tally:
         if isinstance(other, int) and other == 0:
@@ -550,8 +532,8 @@ class Tally(Saved):
             step = f"make both tallies with {setting('person')}, or both without"
             raise UsageError(Problem("tally + tally", rule, got, step))
         handed = added([*self.handed_over.items(), *other.handed_over.items()])
-        reading, unknown = self.reading + other.reading, self.unknown + other.unknown
-        return self.rebuilt(cells, list(codes), handed, reading, unknown, persons)
+        own = {"handed_over": handed, "unknown": self.unknown + other.unknown, "persons": persons}
+        return self.rebuilt(cells, groups=list(codes), reading=self.reading + other.reading, **own)
 
     __radd__ = __add__
 
@@ -605,19 +587,23 @@ class Tally(Saved):
     def fingerprint(self) -> str:
         """A hash of bins, groups and counts: the same for the same rows, on every engine.
 
-        Sums are left out, because their last bits depend on the order of adding.
+        Sums are left out, because their last bits depend on the order of adding.  The group 1.0 is
+        hashed as 1, which it equals: pandas has floats where whole numbers are missing.
         """
         from hashlib import sha256
+
+        def plain(group: Group) -> Any:
+            if isinstance(group, tuple):
+                return list(map(plain, group))
+            return group if isinstance(group, str) or group != int(group) else int(group)
 
         counts = [
             [getattr(cells, name).round().astype(int).tolist() for name in (*KEYS, "n")]
             for cells in (self.cells, self.unknown.cells)
         ]
         named = (*self.groups, "", *(g for g in self.unknown.groups if g is not None))
-        handed = sorted(
-            json.dumps([to_json(g), round(n)]) for g, (n, *_) in self.handed_over.items()
-        )
-        held = [self.bins, self.edges, [to_json(group) for group in named], counts, handed]
+        handed = sorted(json.dumps([plain(g), round(n)]) for g, (n, *_) in self.handed_over.items())
+        held = [self.bins, self.edges, [plain(group) for group in named], counts, handed]
         held.append(self.persons and self.persons.number.tolist())
         return sha256(json.dumps(held).encode()).hexdigest()[:32]
 
@@ -731,7 +717,18 @@ def added(pairs: Iterable[tuple[Group, tuple[float, ...]]]) -> Handed:
     return sums
 
 
-def _indices(groups: Iterable[Group]) -> dict[Group, int]:
+def _sorted(groups: Sequence[Group | None], cells: Cells) -> tuple[list[Any], list[int], Cells]:
+    """The groups that occur, sorted and None the last, the new code of each, and their cells."""
+    # The same group may be listed twice; 1 and True are not the same.
+    occur = {repr(groups[i]): groups[i] for i in np.flatnonzero(np.bincount(cells.group)).tolist()}
+    known = sort_groups(group for group in occur.values() if group is not None)
+    ordered = [*known, *([None] if "None" in occur else [])]
+    codes = _indices(ordered)
+    new = [codes.get(group, -1) for group in groups]
+    return ordered, new, Cells.merge([cells.recoded(new)])
+
+
+def _indices(groups: Iterable[Any]) -> dict[Any, int]:
     """Number the distinct groups in order of appearance."""
     return {group: index for index, group in enumerate(dict.fromkeys(groups))}
 
@@ -763,6 +760,7 @@ class ColumnOptions(TypedDict, total=False):
     group: Any
     weight: Any
     person: Any
+    id: Any
     edges: tuple[float, ...]
     positive: Any
     missing_label: str
@@ -823,8 +821,9 @@ def check_all_known(tally: Tally, name: str = "tally") -> Tally:
         rule = "must be of people whose label and group are known"
         got = f"{tally.unknown.cells.n.sum():,.15g} people without one of them"
         step = (
-            f"count without them ({setting('missing_label', 'drop')}, "
-            f"{setting('missing_group', 'drop')}), which assumes that they are like the others"
+            f"count again without them ({setting('missing_label', 'drop')}, "
+            f"{setting('missing_group', 'drop')}){spoken(', or use tally.known', '')}, which "
+            "assumes that they are like the others"
         )
         raise UsageError(Problem(name, rule, got, step))
     return tally

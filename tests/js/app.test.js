@@ -21,8 +21,8 @@ const JUDGEMENT = JSON.parse(readFileSync("tests/js/judgement.json", "utf-8"));
  * @param {any} f @param {boolean} [isEstablished] @returns {any} */
 function ofCostOf(f, isEstablished = true) {
   const [excess_low, excess_high] = f.feasible ? [-0.2, -0.1] : [0.1, 0.3];
-  const findings = { difference_low: isEstablished ? 0.1 : 0, excess_low, excess_high };
-  return { findings, highest: [f.target], difference: [0.1, 0.2], disparity: [0.1, 0.2], more_data: "More data.", intervals: [] };
+  const findings = { difference_low: isEstablished ? 0.1 : 0, difference_high: 0.23, excess_low, excess_high };
+  return { findings, highest: [f.target], difference: [0.1, 0.2], disparity: [0.1, 0.2], stretch: 2, intervals: [] };
 }
 
 /** What main.js computes, as far as sentences and pictures need it.
@@ -32,7 +32,9 @@ function ofCostOf(f, isEstablished = true) {
 function found(tally, { cost = { kind: "fpr" }, tolerance = 0, ...more } = {}) {
   const f = feasibility(tally, cost, tolerance);
   const own = {
-    confidence: 0.95, tolerance: 0, groups: f.costs.length, floors: f.costs.map(() => 0), intervals: f.costs.map(() => ({})),
+    confidence: 0.95, tolerance: 0, groups: f.costs.length, intervals: f.costs.map(() => ({})), bias: [0, 0.03],
+    examined: tally.names.map((/** @type {string} */ name) => ({ name, mean_score: 0.4, base_rate: 0.5, gap: 0.1, gap_low: 0, gap_high: 0.04 })),
+    between: { under: { name: "a" }, over: { name: "b" }, bias_low: "3.0", bias_high: "6.0" },
     min_group: 30, min_label: 5, evidence: { fpr: {}, fnr: {} }, reconcilable: true,
   };
   return {
@@ -108,7 +110,11 @@ test("a feasible repair is told, with the tolerance if there is one", () => {
   assert.equal(plainText(close.verdict), `${GAP} That can be brought down to 5 points, but only by making scores worse for a.`);
   assert.equal(close.why, "Why it can come that close");
   assert.match(plainText(close.geometry[2] ?? []), /^To cost as much as b, to within 5 points, a must move/);
-  const done = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
+  const open = sentencesOf(found(twoGroups(), { tolerance: 0.2 }));
+  assert.equal(plainText(open.verdict), `${GAP} Whether costs differ by more than 20 points is not established.`);
+  assert.equal(plainText(open.next), "Leave everybody’s score as it is. About 3 times as many people would settle it, if costs differ as much as measured.");
+  const within = found(twoGroups(), { tolerance: 0.2 });
+  const done = sentencesOf({ ...within, ofCost: { ...within.ofCost, findings: { ...within.ofCost.findings, difference_high: 0.2 } } });
   assert.equal(plainText(done.verdict), "Patients who lived were given the same average risk in every group, to within 20 points.");
   assert.equal(done.why, "Where the groups are");
   const misses = sentencesOf(found(twoGroups(), { cost: { kind: "fnr" } }));
@@ -230,24 +236,80 @@ test("what is not established is not claimed", () => {
   };
   const two = unsure(twoGroups());
   assert.equal(plainText(two.verdict), `${GAP} It is not established that this is more than chance.`);
-  assert.equal(plainText(two.next), "Leave everybody’s score as it is. More data.");
+  assert.equal(plainText(two.next), "Leave everybody’s score as it is. About 2 times as many people would settle it, if costs differ as much as measured.");
   const many = unsure(outOfReach());
   assert.match(plainText(many.ledes[1] ?? []), /interval 10\.0 to 20\.0 points\)\.$/);
   assert.equal(many.why, "As measured, it cannot be equal");
   assert.ok(many.keys.every((/** @type {any} */ key) => !key.alert));
   assert.deepEqual([two.keys[3].value, two.keys[3].label], ["none", "of the repairs is advised"]);
   assert.equal(two.why, "Where the groups are");
-  assert.equal(two.noneAdvised, "None of them is advised here: the difference may be chance.");
+  assert.equal(two.noneAdvised, "None of them is advised here: no difference beyond the tolerance is established.");
   assert.equal(sentencesOf(found(twoGroups())).noneAdvised, "");
   assert.equal(sentencesOf(found(outOfReach())).keys[3].alert, true);
 });
 
 test("a group that is off comes before what errors cost", () => {
   const all = found(twoGroups());
-  const off = sentencesOf({ ...all, own: { ...all.own, floors: [0.05, 0] } });
+  const offBy = (/** @type {number[]} */ ...floors) => {
+    const examined = floors.map((gap_low, i) => ({ ...all.own.examined[0], ...all.own.examined[i], gap_low }));
+    return { ...all.own, examined };
+  };
+  const off = sentencesOf({ ...all, own: offBy(0.05, 0) });
   assert.match(plainText(off.verdict), /^The scores of a do not mean what they say: [\d.]+\u00a0% on average, when [\d.]+\u00a0% died\.$/);
   assert.match(plainText(off.ledes[0] ?? []), /^a: scores are .* beyond chance by at least 5\.0 points\.$/);
   assert.deepEqual(off.keys.map((/** @type {any} */ key) => key.alert ?? false), [false, true, false, false]);
+  // A group that the page does not hold stays off, whoever is switched off.
+  const outside = offBy(0, 0, 0.6);
+  outside.examined[2] = { ...outside.examined[2], name: "c", base_rate: 1, gap: 0.7 };
+  for (const shown of [[0, 1], [0]]) {
+    const told = sentencesOf({ ...all, own: outside, shown });
+    assert.match(plainText(told.verdict), shown.length > 1 ? /^The scores of c do not mean what they say: 40.0\u00a0% on average, when 100.0\u00a0% died\.$/ : /^There is too little/);
+    if (shown.length > 1) assert.match(plainText(told.next), /^Check the labels of c: all are the same/);
+    assert.match(plainText(told.keys[1].note), /^c;/);
+  }
+});
+
+test("recalibration comes first if it moves the difference in cost", () => {
+  const all = found(twoGroups());
+  const [one, other] = [all.f.target, 1 - all.f.target];
+  const now = all.f.costs[one] - all.f.costs[other];
+  /** @param {number} then the difference if calibrated @param {number} tolerance */
+  const said = (then, tolerance = 0, gap_low = 0.05) => {
+    const costs = all.f.costs.map((/** @type {number} */ cost, /** @type {number} */ i) => (i === one ? cost + then - now : cost));
+    const recalibrated = { costs, between: [one, other], change: [then - now - 0.01, then - now + 0.01] };
+    const findings = { ...all.ofCost.findings, change: Math.abs(then - now) };
+    const examined = all.own.examined.map((/** @type {any} */ group) => ({ ...group, gap_low }));
+    const told = found(twoGroups(), { tolerance });
+    const results = { ...told, ofCost: { ...all.ofCost, findings, recalibrated }, own: { ...told.own, examined } };
+    const { verdict, ledes } = sentencesOf(results);
+    return [verdict, ...ledes].map(plainText);
+  };
+  assert.match(said(now + 0.1)[0] ?? "", /^The costs of . and . differ by .* points, but by .* points if scores meant/);
+  assert.match(said(now + 0.1)[1] ?? "", /^Calibration moves the difference by 10\.0 points .95.% interval 9\.0 to 11\.0 points.\. Shares/);
+  assert.match(said(-0.05)[0] ?? "", /^The cost of . is .* points higher than that of ., but 5\.0 points lower/);
+  // Less than a point, or than the tolerance, is said and stops nothing.
+  for (const [then, tolerance] of [[now + 0.009, 0], [now + 0.04, 0.04]]) {
+    const [verdict, , , third] = said(then ?? 0, tolerance);
+    assert.doesNotMatch(verdict ?? "", /meant what they say/);
+    assert.match(third ?? "", /too little, or too uncertain, to recalibrate first\. What is said about equal costs assumes/);
+  }
+});
+
+test("that a score means the same is said if it is established", () => {
+  const all = found(twoGroups());
+  const said = (/** @type {number[]} */ bias, shown = [0, 1]) => {
+    const { verdict, ledes } = sentencesOf({ ...all, own: { ...all.own, bias }, shown });
+    return [plainText(verdict), ...ledes.map(plainText)];
+  };
+  const same = "On average, a score means the same in each group to within 2 points.";
+  assert.ok(said([0, 0.02]).includes(same));
+  assert.ok(!said([0, 0.021]).some((one) => one.startsWith("On average, a score")));
+  assert.ok(said([0.03, 0.06]).some((one) => one.endsWith("The difference between groups is 3.0 to 6.0 points (95\u00a0% interval).")));
+  const [headline, detail] = said([0.041, 0.06]);
+  assert.equal(headline, "On average, a score does not mean the same for a as for b.");
+  assert.match(detail ?? "", /^On average, a score does not mean the same in each group/);
+  // The interval is about all groups together.
+  assert.ok(!said([0.041, 0.06], [0]).some((one) => one.includes("does not mean the same")));
 });
 
 test("two groups are needed, and several may be the costliest", () => {

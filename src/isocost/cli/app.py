@@ -349,7 +349,7 @@ def main(arguments: list[str] | None = None) -> None:
     with speaking(SHELL), warnings.catch_warnings(), standard_streams() as lost:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", IsocostWarning)
-        warnings.showwarning = show_warning
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}", error=True)
         with _terminable() as ended:
             code = _run(rest, debug="--debug" in received)
         if ended and code == INTERRUPTED:
@@ -401,8 +401,3 @@ def _run(arguments: list[str], debug: bool) -> int:
         text = f"unexpected {type(error).__name__}: {error}"
         return complain(f"{text}\nThis is a defect of isocost; --debug shows where.", 70)
     return 0
-
-
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as commands do."""
-    complain(f"warning: {message}", 0)

@@ -178,6 +178,7 @@ class _Roles:
     group: list[str] = in_data(["group"], "Column of groups; repeat it for intersections.")
     weight: str | None = in_data(None, "Column of weights.")
     person: str | None = in_data(None, "Column that says who a row is about, if some have several.")
+    id: str | None = in_data(None, "Column of ids; the audit warns if they repeat.")
     positive: str | None = in_data(None, "The positive label, if labels are not 0/1.")
     missing_label: str = in_data("refuse", "Rows without a label.", choices=TREATMENTS)
     missing_group: str = in_data(

@@ -160,11 +160,7 @@ NARROWEST, WIDEST, WIDEST_PLANE = 40, 100, 72
 class _Standard(io.FileIO):
     """A standard stream that never fails: the command goes on and determines the exit code.
 
-    Attributes
-    ----------
-    failure : str or None
-        Why something could not be written.  A reader that stops early, such as `head`, is not a
-        failure.
+    ``failure`` says why something was not written; a reader that stops early is no failure.
     """
 
     failure: str | None = None
@@ -250,15 +246,7 @@ _TYPED = str.maketrans({"\u00a0": " ", "\u2019": "'"})
 
 @dataclass(frozen=True)
 class Printer:
-    """Prints for people: drawn on a terminal, as plain text elsewhere, or as Markdown.
-
-    Attributes
-    ----------
-    markdown : bool
-        True for Markdown.
-    console : Console
-        The terminal, or the stream in its place, with its width and colours.
-    """
+    """Prints for people: drawn on a terminal, as plain text elsewhere, or as Markdown."""
 
     markdown: bool = False
     console: Console = field(default_factory=console_of)

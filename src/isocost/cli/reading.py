@@ -152,6 +152,9 @@ def read_merged(
     if told:
         complain("\n".join(told), 0)
     whole = reduce(add, [tally for _, tally in loaded] + counted)
+    kept = [role for role in ("label", "group") if whole.reading.missing.keeps(role)]
+    if all(columns.missing.drops(role) for role in kept):
+        whole = whole.known
     names = _merging(whole, columns.merge_groups or [])
     tally = _without(whole.relabel(names), columns.drop_group or [])
     return tally, {group: name for group, name in names.items() if name in tally.groups}
@@ -214,7 +217,9 @@ def _count(
     from isocost.engines.files import tally_files
     from isocost.engines.look import completed
 
-    names = {role: getattr(columns, role) for role in ROLES[:-1]}
+    names = {role: getattr(columns, role) for role in ROLES}
+    if columns.id is None:
+        del names["id"]
     guesses: list[str] = []
     try:
         with local(data) as path, progress("counting") as report:
@@ -244,7 +249,9 @@ def _told(tally: Tally, columns: Columns) -> list[str]:
     usual, ways = Reading(), ("scale", "decimal", "encoding", "sheet")
     asked = [name for name in ways if getattr(tally.reading, name) == getattr(columns, name)]
     untold = replace(tally.reading, **{name: getattr(usual, name) for name in asked})
-    return [f"note: {one}" for one in reading_notes(untold, tally.groups)]
+    notes = reading_notes(untold, tally.groups)
+    # Who is unknown was asked for, and whether they count depends on the command.
+    return [f"note: {one}" for one in notes if one.key != "read_unknown"]
 
 
 def _merging(tally: Tally, asked: Sequence[str]) -> dict[Group, Group]:
@@ -308,11 +315,13 @@ def _check_options(columns: Columns, tally: Tally, only: bool) -> None:
     made = {name: getattr(tally.reading, name) for name in ("scale", *ways)}
     made |= {**tally.columns, "bins": tally.bins}
     usual = Columns()
-    for role in (*ROLES[:-1], "bins", "scale", *ways):
+    for role in (*ROLES, "bins", "scale", *ways):
         value = getattr(columns, role)
         if value == getattr(usual, role) or str(value) == str(made.get(role)):
             continue
         if not only and role in ways:
+            continue
+        if value == "drop" and made.get(role) == "keep":
             continue
         rule = "must be left out, or be what the tallies were made with"
         got = f"{value!r}, and the tallies have {made[role]!r}" if role in made else repr(value)

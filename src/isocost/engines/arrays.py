@@ -24,7 +24,7 @@ from isocost.engines.columns import (
     text_numbers,
     title_of,
 )
-from isocost.engines.repeated import PersonSums
+from isocost.engines.repeated import PersonSums, distinct
 from isocost.errors import DataError, Problem
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, is_null
@@ -46,6 +46,7 @@ def tally_arrays(
     groups: Sequence[Any],
     weight: Any = None,
     person: Any = None,
+    id: Any = None,
     *,
     grid: Grid,
     positive: Any = None,
@@ -55,10 +56,12 @@ def tally_arrays(
     scale: Scale = PROBABILITY,
     decimal: str | None = None,
     handed_over: bool = False,
+    labels: LabelReader | None = None,
 ) -> Tally:
     """Count the cells of columns that are arrays; see :func:`isocost.tally`.
 
     If ``missing`` is None, rows without a value are refused, and errors do not offer to drop them.
+    Where there are more rows elsewhere, their ``labels`` are read together.
     """
     names, columns = names or {}, columns or {}
     problems = Problems(names, scale=scale, decimal=decimal, can_drop=missing is not None)
@@ -70,13 +73,15 @@ def tally_arrays(
     named = {"score": score, "label": label, **({} if weight is None else {"weight": weight})}
     if person is not None:
         named["person"] = column_array("person", person)
-    rows = same_length({**named, **{f"group {i}": g for i, g in enumerate(groups)}})
+    others = {f"group {i}": g for i, g in enumerate(groups)}
+    others |= {} if id is None else {"id": column_array("id", id)}
+    rows = same_length({**named, **others})
     problems.rows = rows
     if scale.is_open:
         problems.scale = scale.within(*_range(score))
     encoder = GroupEncoder(groups, missing.name, missing.keeps("group"))
-    labels = LabelReader(positive, missing.keeps("label"))
-    totals, handed = _Totals(grid, LABELS if labels.keep else 2), _Totals(grid)
+    reader = labels or LabelReader(positive, missing.keeps("label"))
+    totals, handed = _Totals(grid, LABELS if reader.keep else 2), _Totals(grid)
     persons = None
     if person is not None:
         persons = PersonSums(named["person"], grid.thresholds, weight is not None)
@@ -89,45 +94,36 @@ def tally_arrays(
             handed.add(np.zeros(len(g)), np.zeros_like(g), g, w, len(encoder.groups))
             return
         h = _checked_scores(score[part], problems, start)
-        y = labels.read(label[part], problems, start)
+        y = reader.read(label, part, problems, start)
         totals.add(h, y, g, w, len(encoder.groups))
         if persons is not None:
             persons.add(part, y, g, h, w, problems, start)
 
     several = [f"group {i}" for i in range(len(groups))] if len(groups) > 1 else ["group"]
     of_groups = dict(zip(columns.get("group", several), groups, strict=True))
-
-    def treated(treatment: Callable[[str], bool]) -> dict[str, Any]:
-        own = {columns.get(role, role): x for role, x in named.items() if treatment(role)}
-        return own | (of_groups if treatment("group") else {})
-
-    dropped, unknown = treated(missing.drops), treated(missing.keeps)
+    by_role = {role: {columns.get(role, role): x} for role, x in named.items()}
+    treated = missing.treated({**by_role, "group": of_groups})
+    not_needed = {columns.get(role, role) for role in ("score", "label", "person") if handed_over}
     for first in range(0, rows, CHUNK):
         part = slice(first, first + CHUNK)
-        if not (dropped or handed_over):
+        apart = np.isnan(score[part]) if handed_over else np.zeros(1, dtype=bool)
+        dropped, unknown = ({n: null_rows(x, part) for n, x in own.items()} for own in treated)
+        for nulls in (dropped, unknown):
+            for name in nulls.keys() & not_needed:
+                nulls[name] &= ~apart
+        kept = problems.sort_out(dropped, unknown)
+        if not (handed_over or treated[0]):
             add(part, first)
-            if unknown:
-                problems.keep({name: null_rows(x, part) for name, x in unknown.items()})
             continue
-        apart = np.isnan(score[part]) & handed_over
-        kept = np.ones(len(apart), dtype=bool)
-        if dropped:
-            lacking = {name: null_rows(column, part) for name, column in dropped.items()}
-            for role in ("score", "label"):
-                if (name := columns.get(role, role)) in lacking:
-                    lacking[name] &= ~apart
-            kept = ~problems.drop(lacking)
-        if unknown:
-            left = kept & ~apart
-            problems.keep({name: null_rows(x, part) & left for name, x in unknown.items()})
         for is_handed, mine in ((False, kept & ~apart), (True, kept & apart)):
             problems.places = first + np.flatnonzero(mine)
             if len(problems.places):
                 add(problems.places, 0, is_handed)
     if any(role == "score" for role, _ in problems.counts):
         problems.span = (*_range(score), bool((score[np.isfinite(score)] % 1.0 == 0.0).all()))
-    problems.check(labels.finish(names.get("label", "label")))
-    reading = problems.reading(columns, positive, missing, handed_over=handed_over)
+    problems.check([] if labels else reader.finish(names.get("label", "label")))
+    ids = distinct(others["id"]) if id is not None and person is None else 0
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over, ids=ids)
     apart_groups = handed.cells().handed(encoder.groups) if handed_over else None
     held = (encoder.groups, totals.cells(), reading)
     sums = None if persons is None else persons.finish(encoder.groups)

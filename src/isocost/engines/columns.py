@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from isocost.cells import UNLABELLED
-from isocost.checks import check_written
 from isocost.errors import DataError, Problem, UsageError, listing, setting, spoken
 from isocost.grid import PROBABILITY, Scale, scale_named, scale_step
 from isocost.groups import Group, Scalar, as_group, as_scalar, is_exact, is_null
@@ -287,13 +286,12 @@ _RULES = {
     ),
     "label": (
         "must be 0/1 or boolean in every row",
-        "drop rows without a label{dropping}{unknown}; name the positive label with {positive} if "
+        "drop rows without a label{dropping}; name the positive label with {positive} if "
         "the column has two other values",
     ),
     "group": (
         "must be known in every row",
-        "drop those rows{dropping}{unknown}; or count them as a group of their own with "
-        "{missing_group}",
+        "drop those rows{dropping}; or count them as a group of their own with {missing_group}",
     ),
     "weight": (
         "must be a positive, finite number in every row",
@@ -337,18 +335,30 @@ class Problems:
     unknown_values: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
 
-    def drop(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> Bools:
-        """Count the rows without a value, by column, and return which rows are to be dropped.
+    def sort_out(
+        self, dropped: Mapping[str, Bools], unknown: Mapping[str, Bools], counts: Array | int = 1
+    ) -> Bools:
+        """Count the rows without a value, by column, and return which are not to be dropped.
 
-        Each place stands for ``counts`` rows.
+        Each place stands for ``counts`` rows; of those that are dropped no value is unknown.
         """
-        gone = _lacking(missing, counts, self.missing)
-        self.dropped += _number(gone, counts)
-        return gone
 
-    def keep(self, missing: Mapping[str, Bools], counts: Array | int = 1) -> None:
-        """Count the rows whose label or group is unknown, by column."""
-        self.unknown += _number(_lacking(missing, counts, self.unknown_values), counts)
+        def number(rows: Bools) -> int:
+            return int(np.count_nonzero(rows) if isinstance(counts, int) else (rows * counts).sum())
+
+        def lacking(columns: Mapping[str, Bools], by_column: dict[str, int]) -> Bools:
+            found: Bools = np.zeros(1, dtype=bool)
+            for name, rows in columns.items():
+                found = found | rows
+                if several := number(rows):
+                    by_column[name] = by_column.get(name, 0) + several
+            return found
+
+        gone = lacking(dropped, self.missing)
+        left = {name: rows & ~gone for name, rows in unknown.items()} if dropped else unknown
+        self.dropped += number(gone)
+        self.unknown += number(lacking(left, self.unknown_values))
+        return ~gone
 
     def add(self, role: str, kind: str, count: int, example: Any = None, row: Any = None) -> None:
         """Add ``count`` of this kind; the first example is kept."""
@@ -385,7 +395,7 @@ class Problems:
             problem = problem_of(role, name, got + of, step, can_drop=self.can_drop)
             if role == "score" and not self.scale.is_plain:
                 step = "drop or fill rows without a score{}, and check that the scale is right"
-                step = step.format(_dropping(got) if self.can_drop else "")
+                step = step.format(_dropping("score", got) if self.can_drop else "")
                 problem = replace(problem, rule=self.scale.rule, next_step=step)
             problems.append(problem)
         if problems or more:
@@ -411,40 +421,22 @@ class Problems:
         )
 
 
-def _lacking(missing: Mapping[str, Bools], counts: Array | int, by_column: dict[str, int]) -> Bools:
-    """True for rows without some value; adds how many lack one to the counts by column."""
-    lacking: Bools = np.zeros(1, dtype=bool)
-    for name, rows in missing.items():
-        lacking = lacking | rows
-        if number := _number(rows, counts):
-            by_column[name] = by_column.get(name, 0) + number
-    return lacking
-
-
-def _number(rows: Bools, counts: Array | int) -> int:
-    """The number of rows where each place stands for ``counts`` of them."""
-    return int(np.count_nonzero(rows) if isinstance(counts, int) else (rows * counts).sum())
-
-
-def _dropping(got: str) -> str:
-    """The option that drops rows with missing values, where there are some."""
-    offered = spoken("drop_missing=True", "--drop-missing", setting("drop_missing"))
-    return f" ({offered} drops them)" if "null" in got else ""
-
-
-def _unknown(role: str, got: str) -> str:
-    """The option that keeps rows without a label or group, and what dropping them assumes."""
-    if role not in ("label", "group") or "null" not in got:
+def _dropping(role: str, got: str) -> str:
+    """The options for rows without a value, where there are some, and what dropping assumes."""
+    if "null" not in got:
         return ""
-    keeping = setting(f"missing_{role}", "keep")
-    return f", which assumes that they are like the others; {keeping} counts them as unknown"
+    offered = spoken("drop_missing=True", "--drop-missing", setting("drop_missing"))
+    dropping = f" ({offered} drops them)"
+    if role not in ("label", "group"):
+        return dropping
+    keeping = f"{setting(f'missing_{role}', 'keep')} counts them as unknown"
+    return f"{dropping}, which assumes that they are like the others; {keeping}"
 
 
 def _naming_step(labels: Sequence[Any], got: str, can_drop: bool) -> str:
     """The next step for labels that have two values, and not 0 and 1."""
-    dropping = _dropping(got) if can_drop else ""
-    unknown = _unknown("label", got) if can_drop else ""
-    first = f"drop rows without a label{dropping}{unknown}; " if WRONG["label"][-1] in got else ""
+    dropping = _dropping("label", got) if can_drop else ""
+    first = f"drop rows without a label{dropping}; " if WRONG["label"][-1] in got else ""
     values = {str(label): label for label in sorted(labels, key=str)}
     if positive := positive_among(list(values)):
         return f"{first}name the positive label: {setting('positive', values[positive])}"
@@ -462,20 +454,20 @@ def scored(tally: Tally) -> Tally:
     """The tally; an error if nobody in it has a score, because everybody was handed over."""
     if tally.groups:
         return tally
-    reading = tally.reading
-    if gone := reading.dropped_rows + reading.unknown_rows:
-        missing = {**reading.missing_values, **reading.unknown_values}
-        how = "dropped or unknown" if reading.unknown_rows else "dropped"
-        raise nothing_left(gone, missing, how)
+    if tally.reading.dropped_rows or tally.reading.unknown_rows:
+        raise nothing_left(tally.reading)
     got = f"{sum(n for n, _, _ in tally.handed_over.values()):,.0f} rows, all without one"
     step = "check the column of scores: a rule hands over some people, not all"
     name = title_of("score", str(tally.columns.get("score", "score")))
     raise DataError(Problem(name, "must be known in some row", got, step))
 
 
-def nothing_left(rows: int, missing: Mapping[str, int], gone: str = "dropped") -> DataError:
-    """The error for data of which every row was dropped."""
+def nothing_left(reading: Reading) -> DataError:
+    """The error for data of which every row was dropped, or is of somebody unknown."""
+    missing = {**reading.missing_values, **reading.unknown_values}
     columns = listing(f"{count:,} without {name!r}" for name, count in missing.items())
+    rows = reading.dropped_rows + reading.unknown_rows
+    gone = "dropped or unknown" if reading.unknown_rows else "dropped"
     got, step = f"{rows:,} rows, all {gone}: {columns}", "check those columns"
     return DataError(Problem("data", "must have a row without missing values", got, step))
 
@@ -506,8 +498,7 @@ def problem_of(
         positive=setting("positive"),
         missing_group=setting("missing_group", "unknown"),
         seed=spoken(", or use seed= instead of id=", ""),
-        dropping=_dropping(got) if can_drop else "",
-        unknown=_unknown(role, got) if can_drop else "",
+        dropping=_dropping(role, got) if can_drop else "",
         handed_over=counting if WRONG["score"][-1] in got else "",
     )
     return Problem(title_of(role, name), rule, got, step or usual_step)
@@ -570,20 +561,39 @@ def written_column(
     by_case: bool = False,
     role: str = "output",
 ) -> str:
-    """The column of repaired scores, which replaces an existing column only if it was named.
+    """The column of repaired scores; raise if names would lose it, or overwrite another column.
 
-    ``scale`` is the scale of the scores; the others are as in
-    :func:`isocost.checks.check_written`.
+    It replaces an existing column only if it was named exactly so; the flags ``changed`` and
+    ``handed_over`` must be new.  With ``by_case``, names that differ only in case are different.
+    ``scale`` is that of the scores, and ``role`` the name of the argument for the output.
     """
+
+    def same(one: str, other: str) -> bool:
+        return one == other if by_case else one.lower() == other.lower()
+
     existing = [str(name) for name in columns]
     written = repaired_column(score) if output is None else output
-    spelled = str if by_case else str.lower
-    taken = [name for name in existing if output is None and spelled(name) == spelled(written)]
+    taken = [name for name in existing if output is None and same(name, written)]
     if taken:
         must = "must be named, because a column with the usual name exists"
         step = f"pass {setting(role, taken[0])} to replace that column, or another name"
         raise UsageError(Problem(role, must, f"a column {taken[0]!r} in the data", step))
-    check_written(existing, written, changed, handed_over, by_case=by_case, role=role)
+    step = "choose another name"
+    for name, flag in (("changed", changed), ("handed_over", handed_over)):
+        if flag is None:
+            continue
+        if same(flag, written):
+            rule = "must differ from the column of repaired scores, or it would replace them"
+            raise UsageError(Problem(name, rule, repr(flag), step))
+        if taken := [name for name in existing if same(name, flag)]:
+            rule = "must be a new column, because the others stay as they are"
+            raise UsageError(Problem(name, rule, f"{flag!r}, and there is {taken[0]!r}", step))
+        existing.append(flag)
+    similar = [name for name in existing if name != written and same(name, written)]
+    if similar and written not in existing:
+        rule = "must be spelled like the existing column, or be new: case is ignored here"
+        got = f"{written!r}, and there is {similar[0]!r}"
+        raise UsageError(Problem(role, rule, got, f"use {similar[0]!r}, or another name"))
     if written == score and not scale.is_plain:
         must = "must be another column than the score: repaired scores are probabilities"
         step = f"pass {setting(role, repaired_column(score))}"
@@ -598,11 +608,22 @@ class LabelReader:
         self.positive, self.keep = positive, keep
         self.seen: dict[Any, None] = {}
 
-    def read(self, chunk: Array, problems: Problems, start: int) -> Ints:
-        """The chunk as 0 and 1; other values become 0 and are counted.
+    def read(self, column: Any, part: Any, problems: Problems, start: int) -> Ints:
+        """A part of the column as 0 and 1; other values become 0 and are counted.
 
         If missing ones are to be kept, they become the label of people without one.
         """
+        if not isinstance(column, Encoded):
+            return self._read(column[part], problems, start)
+        codes, values = column[part], as_objects([*column.values, None])
+        occurs = np.flatnonzero(np.bincount(codes + 1, minlength=len(values))) - 1
+        found = Problems()
+        labels: Ints = np.zeros(len(values), dtype=np.intp)
+        labels[occurs] = self._read(values[occurs], found, 0)
+        # What is wrong is counted in rows.
+        return self._read(values[codes], problems, start) if found.counts else labels[codes]
+
+    def _read(self, chunk: Array, problems: Problems, start: int) -> Ints:
         if self.positive is None and _holds_labels(chunk, self.keep):
             # Any other value would be a third label.
             problems.labels = list(dict.fromkeys([0, 1, *problems.labels]))
@@ -698,17 +719,11 @@ def checked_cells(
     codes = {role: key for role, key in CODES.items() if key in cells}
     problems.rows = int(cells["n"].sum())
 
-    def lacking(treatment: Callable[[str], bool]) -> dict[str, Bools]:
-        found = {columns[r]: np.asarray(cells[k] == -1) for r, k in codes.items() if treatment(r)}
-        if treatment("group"):
-            found |= {n: null_rows(cells[k]) for n, k in zip(columns["group"], keys, strict=True)}
-        return found
-
-    if dropped := lacking(missing.drops):
-        kept = ~problems.drop(dropped, cells["n"])
+    nulls = {role: {columns[role]: np.asarray(cells[key] == -1)} for role, key in codes.items()}
+    nulls["group"] = {n: null_rows(cells[k]) for n, k in zip(columns["group"], keys, strict=True)}
+    kept = problems.sort_out(*missing.treated(nulls), cells["n"])
+    if not kept.all():
         cells.update({key: values[kept] for key, values in cells.items()})
-    if unknown := lacking(missing.keeps):
-        problems.keep(unknown, cells["n"])
     if missing.keeps("label"):
         cells["y"] = np.where(cells["y"] == -1, UNLABELLED, cells["y"])
     encoder = GroupEncoder([cells[key] for key in keys], missing.name, missing.keeps("group"))
@@ -900,9 +915,7 @@ class GroupEncoder:
         cells = Problems(problems.names)
         codes = self.encode(columns, cells, 0)
         if cells.counts:
-            null = np.zeros(len(n), dtype=bool)
-            for column in columns:
-                null |= np.array([is_null(value) for value in column.tolist()])
+            null = np.logical_or.reduce([null_rows(column) for column in columns])
             problems.add("group", "null", int(n[null].sum()))
         return codes
 
@@ -976,6 +989,14 @@ def null_rows(column: Any, part: slice = slice(None)) -> Bools:
     if chunk.dtype.kind in "biuU":
         return np.zeros(len(chunk), dtype=bool)
     return np.fromiter(map(is_null, chunk.tolist()), dtype=bool, count=len(chunk))
+
+
+def rows_of(columns: Mapping[str, Array], names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of some columns, with None for what is null."""
+    listed = [as_objects(columns[name].tolist()) for name in names]
+    for values in listed:
+        values[null_rows(values)] = None
+    return list(zip(*listed, strict=True))
 
 
 def unmasked(array: Array) -> Array:

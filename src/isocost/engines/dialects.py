@@ -20,39 +20,23 @@ DOLLAR = r"\u0024"
 
 @dataclass(frozen=True)
 class Dialect:
-    """One way to write SQL.
+    """One way to write SQL; what has braces is a template.
 
-    Parameters
-    ----------
-    double, whole : str
-        Types to cast to.
-    as_text, hexed, fails, compared : str
-        Templates: a value as text, the MD5 of a text as lower-case hexadecimal digits, an
-        expression that ends the query with a text, a text that is compared byte by byte.
-    star : str
-        How columns are left out of a star; "lateral" where helpers stand beside the table instead.
-    strings, names : str
-        What a backslash is in a text and in a quoted name: itself ("plain"), an escape ("escape",
-        "escape all"), either ("E", "chr").
-    joined : str
-        A template for two texts one after the other; null if either is.
-    number_as : str
-        A template for an exact double, given its digits.
-    is_nan : str or None
-        A template for the test; None where a double is never NaN.
-    as_number : str
-        A template for a column as double, given the column and the type.
-    float_id : str or None
-        A template for the test that a column is of a floating type, where there is one.
-    group_key : str or None
-        A template for what to group by where values that differ may be held equal.
-    numbers_as_text, underflow_fails, substitutes : bool
-        Whether whole numbers are compared as texts, whether a product that is too small is an
-        error, and whether ${name} is replaced anywhere before the query is read.
-    reserved : str or None
-        Where names in lower case are better left without quotes, the words that need them.
-    aliases : tuple of str
-        Other names of databases that read this dialect.
+    ``double`` and ``whole`` are types to cast to.  ``as_text`` makes a text, ``hexed`` the MD5 of a
+    text as lower-case hexadecimal digits, ``fails`` an expression that ends the query with a text,
+    ``compared`` a text that is compared byte by byte, ``joined`` one text of two, null if either
+    is, ``number_as`` an exact double of its digits, and ``as_number`` a double of a column.
+
+    ``star`` is how columns are left out of a star; "lateral" where helpers stand beside the table
+    instead.  ``strings`` and ``names`` say what a backslash is in a text and in a quoted name:
+    itself ("plain"), an escape ("escape", "escape all"), either ("E", "chr").
+
+    ``is_nan`` is None where a double is never NaN; ``float_id`` tests that a column is of a
+    floating type, where there is one; rows are grouped by ``group_key`` where values that differ
+    may be held equal.  ``numbers_as_text`` compares whole numbers as texts; ``underflow_fails``
+    where a product that is too small is an error, and ``substitutes`` where ${name} is replaced
+    anywhere before the query is read.  Names in lower case are left without quotes except for the
+    words of ``reserved``, if there is any.  ``aliases`` are databases that read this dialect.
     """
 
     name: str

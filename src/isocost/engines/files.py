@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isocost.atomic import check_target, replacing
-from isocost.checks import check_known, check_names, check_path, group_names_of
+from isocost.checks import check_known, check_names, check_path, group_names_of, named_in
 from isocost.coin import bound, hex_bound
 from isocost.engines.columns import (
     COMMA,
@@ -284,9 +284,7 @@ class Source:
 
         DuckDB itself takes the first, or the folder, and ignores case.
         """
-        named = [
-            (r, n) for r, ns in used.items() for n in ([ns] if isinstance(ns, str) else ns or ())
-        ]
+        named = named_in(used)
         own = self._own_names({name.lower() for _, name in named})
         for role, wanted in named:
             title, alike = title_of(role, wanted), set()
@@ -644,9 +642,8 @@ class _FileRows:
         check_known(source.types, columns)
         source.find_decimal(*(columns[role] for role in ("score", "weight") if columns[role]))
         groups, named = columns["group"], columns["label"]
-        person = columns["person"]
-        scalars = [("label", named), *(("group", name) for name in groups)]
-        for role, name in [*scalars, *([("person", person)] if person else [])]:
+        roles = ("label", "group", "person", "id")
+        for role, name in named_in({role: columns.get(role) for role in roles}):
             source.check_scalar(role, name)
         label = quoted(named)
         picked = {f"g{i}": quoted(name) for i, name in enumerate(groups)}
@@ -661,8 +658,11 @@ class _FileRows:
             if (name := columns[role]) is not None:
                 picked[key] = source.number(role, name)
                 picked[f"shown_{key}"] = picked[key] if source.is_text else quoted(name)
-        if person is not None:
-            picked["person"] = quoted(person)
+        if (person := columns["person"]) is not None:
+            # The result of a condition has no statistics, which would hide NaN.
+            picked["person"] = f"CASE WHEN {quoted(person)} IS NOT NULL THEN {quoted(person)} END"
+        if (id := columns.get("id")) is not None:
+            picked["id"] = quoted(id)
         rows = source.relation if part is None else part.of(source.relation)
         listed = ", ".join(f"{text} AS {key}" for key, text in picked.items())
         self.relation = source.attempt(lambda: rows.project(listed))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, partialmethod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,14 @@ from isocost.checks import (
     check_names,
     check_numbers,
     check_single,
+    named_in,
     short,
 )
 from isocost.engines.arrays import apply_arrays, tally_arrays
 from isocost.engines.columns import (
     Array,
     Encoded,
+    LabelReader,
     applied_columns,
     as_objects,
     check_decimal,
@@ -49,7 +51,7 @@ from isocost.errors import DataError, Problem, UsageError, missing_column, setti
 from isocost.grid import BINS, Grid, scale_named
 from isocost.groups import Group, as_scalar, is_null
 from isocost.readings import Missing
-from isocost.rules import Rule, check_unknown
+from isocost.rules import Applied, Rule, check_unknown
 from isocost.tables import BACKENDS
 from isocost.tallies import Tally
 
@@ -70,6 +72,7 @@ def tally(
     edges: tuple[float, ...] = (),
     *,
     person: Any = None,
+    id: Any = None,
     positive: Any = None,
     missing_label: str = "refuse",
     missing_group: Group = "refuse",
@@ -107,6 +110,9 @@ def tally(
         The column that says who a row is about, where people have several rows.  The tally then
         also has ``persons``: how many there are, and sums of products of their sums.  It takes the
         memory of the distinct persons, and tallies to be added must share none.
+    id : str, optional
+        The column of ids, which are only counted: ``reading.ids`` of the tally is how many there
+        are, and an audit warns if they repeat, because its intervals then need ``person``.
     positive : optional
         The positive label of a column with two values other than 0 and 1.
     missing_label : {"refuse", "drop", "keep"}
@@ -135,7 +141,7 @@ def tally(
         For files: number of threads (default: one per core).
     handed_over : bool
         Whether a null score means that a rule handed this person over: such rows are counted
-        apart, in ``tally.handed_over``, and their labels are not looked at.
+        apart, in ``tally.handed_over``; their labels and persons are not looked at.
     drop_missing : bool
         True to leave out rows without a score, label, group, weight or person; otherwise they are
         an error.  ``tally.reading`` counts them by column.  Rows without a label or a group stay if
@@ -171,7 +177,7 @@ def tally(
         from isocost.engines.files import tally_files, warn_of_guess
         from isocost.engines.kinds import FileReading
 
-        columns = check_columns(score, label, group, weight, person)
+        columns = check_columns(score, label, group, weight, person, id)
         reading = FileReading(decimal, **for_files)
         counted = tally_files(data, columns, reading=reading, **options)
         warn_of_guess(counted.reading, counted.groups, stacklevel=2)
@@ -183,11 +189,11 @@ def tally(
     if data is None:
         groups = _group_arrays(group)
         _need_arrays(score=score, label=label, group=groups[0])
-        held = (score, label, groups, weight, person)
+        held = (score, label, groups, weight, person, id)
         return scored(tally_arrays(*held, decimal=decimal, **options))
-    columns = check_columns(score, label, group, weight, person)
+    columns = check_columns(score, label, group, weight, person, id)
     count: Callable[..., Tally] = partial(_tally_frame, columns=columns, decimal=decimal, **options)
-    if is_stream(data) and person is None:
+    if is_stream(data) and person is None and id is None:
         return scored(_tally_stream(data, columns, count, positive, scale, missing))
     return scored(count(_whole(data, columns) if is_stream(data) else data))
 
@@ -232,13 +238,16 @@ def _tally_frame(data: Any, columns: dict[str, Any], decimal: str | None, **opti
         return replace(count_cells(rows, columns, **options), backend=backend_of(source.frame))
     names = {role: name for role, name in columns.items() if isinstance(name, str)}
     names["group"] = ", ".join(columns["group"])
-    weight, person = columns["weight"], columns["person"]
+    weight = columns["weight"]
     counted = tally_arrays(
         source.numbers(columns["score"], "score"),
         source.labels(columns["label"]),
         [source.groups(name) for name in columns["group"]],
         None if weight is None else column_array("weight", source.numbers(weight, "weight")),
-        None if person is None else column_array("person", source.persons(person)),
+        *(
+            None if name is None else column_array(role, source.persons(name, role=role))
+            for role, name in (("person", columns["person"]), ("id", columns.get("id")))
+        ),
         names=names,
         columns=columns,
         decimal=decimal,
@@ -264,81 +273,64 @@ def _need_arrays(**columns: Any) -> None:
             raise UsageError(Problem("data", rule, got, step))
 
 
-def apply_rule(
-    rule: Rule,
-    data: Any,
-    *,
-    score: Any,
-    group: Any,
-    id: Any,
-    output: str | None,
-    seed: int | None,
-    unknown: Literal["error", "keep"],
-    missing_group: Group | None,
-    changed: str | None,
-    scale: str | None = None,
-    handed_over: str | None = None,
-) -> Any:
+def apply_rule(rule: Rule, data: Any, asked: Applied) -> Any:
     """See :meth:`isocost.Rule.apply`."""
-    check_unknown(unknown)
-    flags: dict[str, Any] = {"changed": changed, "handed_over": handed_over}
-    check_names(output=output, **flags, optional=("output", *flags))
-    used_scale, missing_group = scale_of(rule, scale), missing_group_of(rule, missing_group)
-    options: dict[str, Any] = {"unknown": unknown, "missing_group": missing_group}
+    check_unknown(asked.unknown)
+    flags: dict[str, Any] = {"changed": asked.changed, "handed_over": asked.handed_over}
+    check_names(output=asked.output, **flags, optional=("output", *flags))
+    scale, missing_group = scale_of(rule, asked.scale), missing_group_of(rule, asked.missing_group)
+    options: dict[str, Any] = {"missing_group": missing_group, "scale": scale}
     if data is None:
-        columns = _group_arrays(group)
-        _need_arrays(score=score, group=columns[0])
-        score = column_array("score", score)
-        thrown = partial(_coins, rule, lambda: id, seed, len(score))
-        return apply_arrays(rule, score, columns, thrown, scale=used_scale, **options)[1]
+        columns = _group_arrays(asked.group)
+        _need_arrays(score=asked.score, group=columns[0])
+        score = column_array("score", asked.score)
+        thrown = partial(_coins, rule, lambda: asked.id, asked.seed, len(score))
+        return apply_arrays(rule, score, columns, thrown, unknown=asked.unknown, **options)[1]
     if isinstance(data, str | Path):
         must, got = "must be a dict of arrays or a frame", f"the path {str(data)!r}"
         step = "use isocost.apply_file(rule, path, output_path), or the command isocost apply"
         raise UsageError(Problem("data", must, got, step))
-    score, group, id = applied_columns(rule, score, group, id)
-    names: dict[str, Any] = {"score": score, "group": group, "id": id, "seed": seed, **flags}
-    again: Callable[..., Any] = partial(apply_rule, rule, scale=scale, **names, **options)
+    score, group, id = applied_columns(rule, asked.score, asked.group, asked.id)
+    asked = replace(asked, score=score, group=group, id=id)
     if is_pyspark_pandas(data):
         levels = [f"__index_{level}__" for level in range(data.index.nlevels)]
-        repaired = again(data.to_spark(index_col=levels), output=output)
+        repaired = apply_rule(rule, data.to_spark(index_col=levels), asked)
         return repaired.pandas_api(index_col=levels).rename_axis(data.index.names)
     if is_stream(data):
-        if seed is not None:
+        if asked.seed is not None:
             must, step = "must be left out for a stream of batches", "pass ids, or a table"
-            raise UsageError(Problem("seed", must, repr(seed), step))
+            raise UsageError(Problem("seed", must, repr(asked.seed), step))
         if rule.needs_coin and id is None:
             raise missing_id()
-        existing = schema_of(data).names
-        output = written_column(existing, score, output, used_scale, *flags.values(), by_case=True)
+        named = score, asked.output, scale, *flags.values()
+        output = written_column(schema_of(data).names, *named, by_case=True)
         empty = {name: np.empty(0, dtype=bool) for name in flags.values() if name is not None}
-        return _apply_to_stream(partial(again, output=output), data, {output: np.empty(0), **empty})
+        again = partial(apply_rule, rule, asked=replace(asked, output=output))
+        return _apply_to_stream(again, data, {output: np.empty(0), **empty})
     source = as_frame(data)
     is_lazy = isinstance(source, Lazy)
     groups = check_columns(score, "label", group)["group"]
     check_known(source.columns, {"score": score, "group": groups})
-    if rule.needs_coin and seed is None:
+    if rule.needs_coin and asked.seed is None:
         if id is None:
             raise missing_id() if is_lazy else missing_id(*_NO_IDS)
         check_names(id=id)
-    asked = score, output, used_scale, *flags.values()
-    output = written_column(source.columns, *asked, by_case=not is_lazy)
+    named = score, asked.output, scale, *flags.values()
+    output = written_column(source.columns, *named, by_case=not is_lazy)
     if isinstance(source, Lazy):
         from isocost.engines.lazy import apply_lazy
 
-        names |= {"groups": groups, "output": output, "scale": used_scale}
-        del names["group"]
-        return apply_lazy(rule, source, **names, **options)
+        return apply_lazy(rule, source, replace(asked, group=groups, output=output), **options)
     before = column_array("score", source.numbers(score, "score"))
-    thrown = partial(_coins, rule, lambda: source.ids(id), seed, len(before))
+    thrown = partial(_coins, rule, lambda: source.ids(id), asked.seed, len(before))
     columns = [source.groups(name) for name in groups]
-    named = {"score": score, "group": ", ".join(groups)}
-    options |= {"names": named, "scale": used_scale}
+    options |= {"names": {"score": score, "group": ", ".join(groups)}, "unknown": asked.unknown}
     before, after = apply_arrays(rule, before, columns, thrown, **options)
     new: dict[str, Array] = {output: after}
-    if changed is not None:
-        new[changed] = after != before
-    if handed_over is not None:
-        new[handed_over] = np.isnan(after)
+    if asked.changed is not None:
+        new[asked.changed] = after != before
+    if asked.handed_over is not None:
+        new[asked.handed_over] = np.isnan(after)
     return source.with_columns(new)
 
 
@@ -444,7 +436,13 @@ class Frame:
     def _series(self, name: str, role: str) -> Any:
         if name not in self.columns:
             raise UsageError(missing_column(role, name, [str(name) for name in self.columns]))
-        return self.frame.get_column(name)
+        import narwhals as nw
+
+        series = self.frame.get_column(name)
+        if series.implementation.is_pyarrow() and str(series.to_native().type) == "string_view":
+            # pyarrow can neither search nor encode these.
+            return nw.from_native(series.to_native().cast("string"), series_only=True)
+        return series
 
     def numbers(self, name: str, role: str) -> Array:
         """A numeric column; nulls become NaN."""
@@ -462,11 +460,15 @@ class Frame:
             # pyarrow does not round a whole number beyond 2^53.
             return as_objects(series.to_list())
 
-    def labels(self, name: str) -> Array:
-        """A label column as an array; nulls stay visible as None or NaN."""
+    def labels(self, name: str) -> Any:
+        """A label column as an array, or encoded; nulls stay visible as None, NaN or -1."""
         import narwhals as nw
 
         series = self._series(name, "label")
+        if series.dtype == nw.String and not series.implementation.is_pandas_like():
+            guessed = _guessed(series, nw.to_native(series))
+            if guessed is not None:
+                return guessed
         plain = series.dtype.is_numeric() and not is_wide(series.dtype)
         if (plain or series.dtype in (nw.Boolean, nw.String)) and not series.null_count():
             return np.asarray(series.to_numpy())
@@ -484,12 +486,12 @@ class Frame:
             return np.asarray(series.to_numpy())
         return _encoded(series)
 
-    def persons(self, name: str) -> Any:
+    def persons(self, name: str, role: str = "person") -> Any:
         """Who each row is about: numbers, or codes that the frame itself gives; NaN for nobody."""
         import narwhals as nw
 
-        series = self._series(name, "person")
-        check_scalars(name, series.dtype, "person")
+        series = self._series(name, role)
+        check_scalars(name, series.dtype, role)
         native, kind, nulls = nw.to_native(series), series.implementation, series.null_count()
         whole = series.dtype.is_integer() and not is_wide(series.dtype) and not nulls
         if whole or series.dtype.is_float():
@@ -498,7 +500,6 @@ class Frame:
             codes = np.asarray(native.factorize()[0])
             return np.where(codes < 0, np.nan, codes) if nulls else codes
         if kind.is_pyarrow():
-            native = native.cast("string") if str(native.type) == "string_view" else native
             return (
                 native.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
             )
@@ -653,10 +654,6 @@ def _encoded(series: Any) -> Any:
     if series.null_count() == len(series):
         return Encoded(np.full(len(series), -1), [])
     native, kind = nw.to_native(series), series.implementation
-    if kind.is_pyarrow() and str(native.type) == "string_view":
-        # pyarrow can neither search nor encode these.
-        native = native.cast("string")
-        series = nw.from_native(native, series_only=True)
     if series.dtype == nw.String and not kind.is_pandas_like():
         guessed = _guessed(series, native)
         if guessed is not None:
@@ -681,7 +678,7 @@ def _guessed(series: Any, native: Any) -> Encoded | None:
     """Codes of texts if the first rows have all values, and few: a search beats hashing."""
     import narwhals as nw
 
-    first = series.head(_HEAD).unique().to_list()
+    first = series.head(_HEAD).unique(maintain_order=True).to_list()
     values = [value for value in first if value is not None]
     if not 0 < len(values) <= _FEW:
         return None
@@ -715,7 +712,7 @@ def schema_of(data: Any) -> Any:
     return data.projected_schema if hasattr(data, "projected_schema") else data.schema
 
 
-def _tables(data: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _tables(data: Any, columns: Collection[str] | None = None) -> Iterator[Any]:
     """The rows of a stream as tables of a hundred thousand rows or more, but for the last."""
     import pyarrow as pa
 
@@ -738,8 +735,7 @@ def _whole(data: Any, columns: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
     check_known(schema_of(data).names, columns)
-    names = [name for role, name in columns.items() if name is not None and role != "group"]
-    used = list(dict.fromkeys([*names, *columns["group"]]))
+    used = list(dict.fromkeys(name for _, name in named_in(columns)))
     tables = [table.select(used) for table in _tables(data, used)]
     return pa.concat_tables(tables) if tables else schema_of(data).empty_table()
 
@@ -758,17 +754,14 @@ def _tally_stream(
         raise UsageError(Problem("scale", must, repr(scale), step))
     schema = schema_of(data)
     check_known(schema.names, columns)
-    single = [columns[role] for role in ("score", "label", "weight") if columns.get(role)]
     counted, first = None, 0
     # No batch alone shows whether there are two labels, one of them positive.
-    known = dict[Any, None]()
-    for table in _tables(data, [*dict.fromkeys([*single, *columns["group"]])]):
+    labels = LabelReader(positive, missing.keeps("label"))
+    for table in _tables(data, {name for _, name in named_in(columns)}):
         if not table.num_rows:
             continue
-        if positive is not None:
-            table = _with_positive(table, columns, positive, known, missing)
         try:
-            part = count(table, positive=None)
+            part = count(table, labels=labels)
         except DataError as error:
             if not first:
                 raise
@@ -776,41 +769,9 @@ def _tally_stream(
             problems = [replace(problem, got=where + problem.got) for problem in error.problems]
             raise DataError(problems) from error
         counted, first = part if counted is None else counted + part, first + table.num_rows
-    if known:
-        same = [0] * len(known)
-        tally_arrays(same, list(known), [same], grid=Grid(), positive=positive)
-    counted = count(schema.empty_table(), positive=None) if counted is None else counted
-    return replace(counted, reading=replace(counted.reading, positive=positive))
-
-
-def _with_positive(
-    table: Any,
-    columns: Mapping[str, Any],
-    positive: Any,
-    known: dict[Any, None],
-    missing: Missing,
-) -> Any:
-    """The table with whether each label is the positive one; adds the labels to those known.
-
-    Labels of rows that will be dropped are not known.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    label = columns["label"]
-    column = table.column(label)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = [value for value in column.unique().to_pylist() if not is_null(value)]
-    # Labels of rows without another value count only if those rows do.
-    needed = {label, *(columns["group"] if missing.drops("group") else [])}
-    needed |= {columns[role] for role in ("score", "weight") if missing.rest and columns[role]}
-    counted = table.select(list(needed)).drop_null().column(label).unique().to_pylist()
-    known.update((value, None) for value in counted if not is_null(value))
-    wanted = [value for value in values if type(value) is type(positive) and value == positive]
-    is_positive = pc.is_in(column, value_set=pa.array(wanted, column.type))
-    is_positive = pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), is_positive)
-    return table.set_column(table.schema.get_field_index(label), label, is_positive)
+    if wrong := labels.finish(columns["label"]):
+        raise DataError(wrong)
+    return count(schema.empty_table()) if counted is None else counted
 
 
 def _apply_to_stream(repair: Callable[[Any], Any], data: Any, empty: dict[str, Array]) -> Any:

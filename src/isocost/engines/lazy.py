@@ -29,6 +29,7 @@ import narwhals as nw
 import numpy as np
 
 from isocost.cells import SUMS, Cells
+from isocost.checks import named_in
 from isocost.coin import coins, hex_bound
 from isocost.engines.columns import (
     CODES,
@@ -42,6 +43,7 @@ from isocost.engines.columns import (
     no_rows,
     null_rows,
     problem_of,
+    rows_of,
     title_of,
 )
 from isocost.engines.dialects import DUCKDB, literal, quoted
@@ -49,9 +51,9 @@ from isocost.engines.frames import Frame, Lazy, is_wide
 from isocost.errors import DataError, Problem, UsageError, missing_column, require_package
 from isocost.grid import PROBABILITY, Grid, Scale
 from isocost.groups import Group, Scalar, is_exact, parts_of
-from isocost.persons import OF_SCORES, Persons, symmetric, terms_of
+from isocost.persons import OF_SCORES, Persons, products_of, terms_of
 from isocost.readings import REFUSE, Missing
-from isocost.rules import Rule, unknown_groups
+from isocost.rules import Applied, Rule, unknown_groups
 from isocost.tallies import Tally
 
 NO_ID = 6
@@ -285,7 +287,7 @@ class Rows(Protocol):
     def pick(self, careful: bool) -> Any:
         """The frame to count: groups g0, g1 ..., score h, label y, the label to show l, weight w.
 
-        If a column says whose rows they are, it is called person.
+        Columns that say whose rows they are, are called person and id.
         Unless ``careful``, NaN may pass as any number: quicker, and NaN shows in the sums.
         """
 
@@ -328,7 +330,10 @@ def count_cells(
     cells |= {f"raw_{key}": cells[key] for key in keys}
     cells |= {key: rows.group_values(i, cells[key]) for i, key in enumerate(keys)}
     cells["apart"] = (cells["b"] == _NO_SCORE) & handed_over
-    cells |= {key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b")}
+    # Nothing else need be known of people who were handed over.
+    cells |= {
+        key: np.where(cells["apart"], 0, cells[key]) for key in ("y", "b", "u") if key in cells
+    }
 
     def example(role: str, code: int) -> Any:
         """A bad value, and what else an error says about such values."""
@@ -355,18 +360,33 @@ def count_cells(
     sums = {name: cells[name].astype(float) if name in cells else n for name in SUMS}
     counted = Cells(codes, cells["y"], grid.at_count(cells["b"]), **sums)
     persons = None
-    if columns["person"] is not None:
-        raw = _rows_of(cells, [f"raw_{key}" for key in keys])
-        code_of = dict(zip(raw, codes.tolist(), strict=True))
+    # If everything was dropped there are no persons to count, and the error comes below.
+    if columns["person"] is not None and len(codes):
+        kinds = placed.collect_schema()
+        # People without a group may be counted in one that occurs, and share its persons.
+        for key in keys if missing.name is not None else ():
+            raw, null = as_objects(cells[f"raw_{key}"].tolist()), null_rows(cells[key])
+            same = raw[~null][[one == missing.name for one in cells[key][~null].tolist()]]
+            if len(same):
+                cells[f"raw_{key}"] = np.where(null, same[0], raw)
+                known = ~is_null(nw.col(key), kinds[key])
+                filled = nw.when(known).then(nw.col(key)).otherwise(nw.lit(same[0]))
+                placed = placed.with_columns(**{key: filled})
+        raw_groups = rows_of(cells, [f"raw_{key}" for key in keys])
+        code_of = dict(zip(raw_groups, codes.tolist(), strict=True))
         persons = _persons(rows, placed, grid, code_of, missing)
-    return Tally.build(
-        grid,
-        groups,
-        counted.take(~apart),
-        problems.reading(columns, positive, missing, handed_over=handed_over),
-        handed_over=counted.take(apart).handed(groups),
-        persons=persons,
-    )
+    ids = 0
+    if "id" in columns and persons is None:
+        one = nw.col("id")
+        (values,), (nulls,) = rows.collect(
+            placed.select(values=one.n_unique(), nulls=one.null_count())
+        ).values()
+        # Each row without an id is somebody else.
+        ids = int(values) + max(int(nulls) - 1, 0)
+    reading = problems.reading(columns, positive, missing, handed_over=handed_over, ids=ids)
+    held = (grid, groups, counted.take(~apart), reading)
+    handed = counted.take(apart).handed(groups)
+    return Tally.build(*held, handed_over=handed, persons=persons)
 
 
 _NO_SCORE = _NO_LABEL = -1
@@ -429,11 +449,9 @@ class LazyRows:
     origin = ""
 
     def __init__(self, source: Lazy, columns: dict[str, Any], positive: Any) -> None:
-        for name in columns["group"]:
-            source.check(name, "group")
-        source.check(columns["label"], "label")
-        if columns["person"] is not None:
-            source.check(columns["person"], "person")
+        roles = ("group", "label", "person", "id")
+        for role, name in named_in({role: columns.get(role) for role in roles}):
+            source.check(name, role)
         self.source = plainly_named(source.only_texts([*columns["group"], columns["label"]]))
         self.columns, self.positive = columns, positive
         self.believes_statistics = believes_statistics(source)
@@ -448,6 +466,8 @@ class LazyRows:
             picked["w"] = number(source, columns["weight"], "weight", careful)
         if columns["person"] is not None:
             picked["person"] = group_column(source, columns["person"])
+        if "id" in columns:
+            picked["id"] = group_column(source, columns["id"])
         return source.frame.select(**picked)
 
     def once(self, frame: Any) -> Any:
@@ -527,14 +547,6 @@ def _counted(placed: Any, positive: Any) -> Any:
     return placed.group_by(*keys).agg(n=nw.len(), **totals, **seen)
 
 
-def _rows_of(columns: dict[str, Array], names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The rows of some columns, with None for what is null."""
-    listed = [as_objects(columns[name].tolist()) for name in names]
-    for values in listed:
-        values[null_rows(values)] = None
-    return list(zip(*listed, strict=True))
-
-
 def _persons(
     rows: Rows, placed: Any, grid: Grid, codes: dict[tuple[Any, ...], int], missing: Missing
 ) -> Persons:
@@ -553,10 +565,8 @@ def _persons(
         terms[f"t{len(terms)}"] = value * (one if label else 1.0 - one)
     summed = placed.filter(*good).with_columns(**terms).group_by(*keys, "person")
     persons = rows.once(summed.agg(**{name: nw.col(name).sum() for name in terms}))
-    products = {
-        f"s{i}": nw.col(f"t{first}") * nw.col(f"t{second}")
-        for i, (first, second) in enumerate(zip(*np.triu_indices(len(terms)), strict=True))
-    }
+    pairs = products_of(grid.thresholds).items()
+    products = {name: nw.col(f"t{first}") * nw.col(f"t{second}") for name, (first, second) in pairs}
     totals = {name: nw.col(name).sum() for name in products}
     by_group = persons.with_columns(**products).group_by(*keys).agg(n=nw.len(), **totals)
     found = rows.collect(by_group)
@@ -564,9 +574,8 @@ def _persons(
     known = [] if missing.name is not None else [~is_null(nw.col(k), schema[k]) for k in keys]
     groups_of = (persons.filter(*known) if known else persons).group_by("person").agg(n=nw.len())
     several = rows.collect(groups_of.filter(nw.col("n") > 1).select(n=nw.len()))["n"][0]
-    above = np.stack([found[name].astype(float) for name in products], axis=-1)
-    counted = Persons(grid.thresholds, found["n"], symmetric(above, len(terms)), int(several))
-    new = [codes.get(key, -1) for key in _rows_of(found, keys)]
+    new = [codes.get(key, -1) for key in rows_of(found, keys)]
+    counted = Persons.counted(grid.thresholds, found, int(several))
     return counted.recoded(new, max(codes.values()) + 1)
 
 
@@ -727,25 +736,15 @@ NOBODY = -1.0
 
 
 def apply_lazy(
-    rule: Rule,
-    source: Lazy,
-    *,
-    score: str,
-    groups: Sequence[str],
-    id: str,
-    output: str,
-    seed: int | None = None,
-    unknown: Literal["error", "keep"] = "error",
-    missing_group: Group | None = None,
-    changed: str | None = None,
-    scale: Scale = PROBABILITY,
-    handed_over: str | None = None,
+    rule: Rule, source: Lazy, asked: Applied, *, missing_group: Group | None, scale: Scale
 ) -> Any:
     """The native lazy frame with the repaired scores; see :meth:`isocost.Rule.apply`."""
-    if seed is not None:
+    if asked.seed is not None:
         must = "needs rows in a fixed order, which a lazy frame does not have"
         step = "pass id= instead, or collect the frame first"
-        raise UsageError(Problem("seed", must, f"seed={seed!r}", step))
+        raise UsageError(Problem("seed", must, f"seed={asked.seed!r}", step))
+    score, groups, id, unknown = asked.score, asked.group, asked.id, asked.unknown
+    output, changed, handed_over = str(asked.output), asked.changed, asked.handed_over
     source = plainly_named(source, output, *(x for x in (changed, handed_over) if x is not None))
     id_column = _checked_id(source, id) if rule.needs_coin else None
     for name in groups:

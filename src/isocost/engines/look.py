@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from isocost.checks import check_path
+from isocost.checks import check_path, named_in
 from isocost.engines.columns import (
     POSITIVE,
     is_binary,
@@ -642,12 +642,7 @@ def completed(
         return dict(asked), positive
     columns, samples = sampled(source)
     names = [column.name for column in columns]
-    taken = [
-        asked["weight"],
-        asked["person"],
-        *(asked[role] for role in ("score", "label") if role in asked),
-    ]
-    taken += asked["group"]
+    taken = {name for _, name in named_in(asked)}
     free = [column for column in columns if column.name not in taken]
     chosen = dict(asked)
     for role in open_roles:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from isocost.cells import UNLABELLED, add_up
-from isocost.engines.columns import Array, Encoded, Problems, null_rows
+from isocost.engines.columns import Array, Problems, null_rows
+from isocost.errors import DataError, Problem
 from isocost.groups import Group, is_known
 from isocost.persons import Persons
 from isocost.typing import Floats, Ints
@@ -32,8 +33,6 @@ def codes_of(column: Any) -> tuple[Ints, int]:
     >>> codes.tolist(), size
     ([0, -1, 1, 0], 2)
     """
-    if isinstance(column, Encoded):
-        return column.codes.astype(np.intp, copy=False), len(column.values)
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
         if high - low < _SPARSE * len(column) + _BLOCK:
@@ -44,14 +43,25 @@ def codes_of(column: Any) -> tuple[Ints, int]:
         size = len(values)
     else:
         known: dict[Any, int] = {}
-        codes = np.array([known.setdefault(x, len(known)) for x in column.tolist()], dtype=np.intp)
-        size = len(known)
+        try:
+            listed = [known.setdefault(x, len(known)) for x in column.tolist()]
+        except TypeError as error:
+            rule, step = "must be texts, numbers or dates", "name the column of the persons' ids"
+            raise DataError(Problem("person", rule, str(error), step)) from error
+        codes, size = np.array(listed, dtype=np.intp), len(known)
     null = null_rows(column)
     if not null.any():
         return codes, size
     # Null may have had a code; the others move up.
     kept, codes = np.unique(np.where(null, -1, codes), return_inverse=True)
     return codes - 1, len(kept) - 1
+
+
+def distinct(column: Any) -> int:
+    """The number of different values; each null counts as one."""
+    codes, _ = codes_of(column)
+    counts = np.bincount(codes + 1, minlength=1)
+    return int(counts[0]) + int(np.count_nonzero(counts[1:]))
 
 
 class PersonSums:

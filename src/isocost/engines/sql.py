@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -32,7 +33,6 @@ from isocost.coin import BITS, hex_bound
 from isocost.engines.columns import (
     USUAL_WEIGHTS,
     Array,
-    GroupEncoder,
     Problems,
     applied_columns,
     as_objects,
@@ -40,6 +40,7 @@ from isocost.engines.columns import (
     missing_group_of,
     missing_id,
     nothing_left,
+    rows_of,
     scale_of,
     written_column,
 )
@@ -47,7 +48,7 @@ from isocost.engines.dialects import Dialect, dialect_named
 from isocost.errors import DataError, IsocostError, Problem, UsageError, setting
 from isocost.grid import BINS, Grid
 from isocost.groups import Group, group_names, is_known, is_null, parts_of, to_json
-from isocost.persons import Persons, symmetric, terms_of
+from isocost.persons import Persons, products_of, terms_of
 from isocost.readings import Missing
 from isocost.rules import Row, Rule, Segment, check_unknown
 from isocost.tallies import FORMAT, VERSION, Tally, read_fields
@@ -522,7 +523,10 @@ def tally_sql(
     if weight is not None:
         picked.append(f"{d.as_double(f't.{d.name_of(weight)}')} AS weight")
     if person is not None:
-        picked.append(f"{(d.group_key or '{}').format(f't.{d.name_of(person)}')} AS person")
+        who = f"t.{d.name_of(person)}"
+        nobody = f"{d.as_text.format(who)} IN ({', '.join(map(d.text, _NANS))})"
+        key = (d.group_key or "{}").format(who)
+        picked.append(f"CASE WHEN NOT ({nobody}) THEN {key} END AS person")
     if has_named_label(positive):
         picked.append(f"{d.as_text.format(y)} AS label_text")
 
@@ -567,7 +571,7 @@ def tally_sql(
         products[name] = product
         sums[name] = f"SUM({product})"
     if person is not None:
-        pairs = _pairs(grid.thresholds)
+        pairs = products_of(grid.thresholds)
         sums |= {"several": "0", "several_all": "0"} | dict.fromkeys(pairs, d.as_double("NULL"))
     counted = [f"{sums[n]} AS {n}" if n in sums else n for n in cell_columns(made_with)]
     head = [
@@ -603,13 +607,6 @@ def tally_sql(
 
 _PERSONS = 9
 """Stands in the column of labels for rows about persons."""
-
-
-def _pairs(thresholds: Sequence[float]) -> dict[str, tuple[int, int]]:
-    """The products of sums of persons: the column of each, and the two sums."""
-    rows, columns = np.triu_indices(len(terms_of(thresholds)))
-    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return {f"product_{i}_{j}": (i, j) for i, j in pairs}
 
 
 def _person_sums(
@@ -685,7 +682,7 @@ def cell_columns(made_with: Mapping[str, Any]) -> list[str]:
     persons = []
     if names["person"] is not None:
         status.append("person_problem")
-        persons = ["several", "several_all", *_pairs(made_with["thresholds"])]
+        persons = ["several", "several_all", *products_of(made_with["thresholds"])]
     sums = [*_products(weighted), *seen, *persons]
     return ["made_with", *keys, "label", "bin", *status, "n", *sums]
 
@@ -759,10 +756,9 @@ def tally_from_cells(
     listed = [to_json(group) if is_known(group) else None for group in groups]
     without = np.array([group is None for group in listed], dtype=bool)
     unknown = (found["y"] == UNLABELLED) | without[codes]
+    reading = problems.reading(names, positive, treatment)
     if unknown.all():
-        gone, lacking = problems.dropped + problems.unknown, problems.missing
-        how = "dropped or unknown" if problems.unknown else "dropped"
-        raise nothing_left(gone, {**lacking, **problems.unknown_values}, how)
+        raise nothing_left(reading)
     known = [group for group in listed if group is not None]
     counted["group"] = np.where(without, len(known), np.cumsum(~without) - 1)[codes]
     content = {
@@ -770,7 +766,7 @@ def tally_from_cells(
         "version": VERSION,
         "bins": made_with["bins"],
         "edges": made_with["edges"],
-        "reading": problems.reading(names, positive, treatment).to_dict(),
+        "reading": reading.to_dict(),
         "groups": known,
         "cells": {name: values[~unknown] for name, values in counted.items()},
     }
@@ -778,38 +774,28 @@ def tally_from_cells(
         apart = {name: values[unknown] for name, values in counted.items()}
         content["unknown"] = {"groups": [*known, None], "cells": apart}
     if names["person"] is not None:
-        code_of = {json.dumps(group): code for code, group in enumerate(known)}
-        content["persons"] = _persons_of(of_persons, names, treatment, made_with, code_of)
+        keys = [f"g{i}" for i in range(len(names["group"]))]
+        code_of = dict(zip(rows_of(found, keys), counted["group"].tolist(), strict=True))
+        raw = rows_of(of_persons, keys)
+        place = {key: index for index, key in enumerate(dict.fromkeys(raw))}
+        # Rows of several runs of the query are those of other persons.
+        runs = max(Counter(raw).values(), default=0)
+        try:
+            persons = Persons.counted(made_with["thresholds"], of_persons)
+        except (TypeError, ValueError) as error:
+            raise _foreign("a product that is not a number") from error
+        several = of_persons["several" if treatment.name is None else "several_all"]
+        several = int(several.max(initial=0)) * runs
+        persons = persons.recoded([place[key] for key in raw], len(place))
+        persons = replace(persons, several=several, added=runs > 1)
+        # The missing group may be one that the data have too.
+        codes_known = [code_of.get(key, -1) for key in place]
+        new = [-1 if code == len(known) else code for code in codes_known]
+        content["persons"] = persons.recoded(new, len(known)).to_dict()
     try:
         return Tally.build(**read_fields(content, repeated=True))
     except IsocostError as error:
         raise _foreign(error.problems[0].got) from error
-
-
-def _persons_of(
-    found: dict[str, Array],
-    names: Mapping[str, Any],
-    missing: Missing,
-    made_with: Mapping[str, Any],
-    code_of: Mapping[str, int],
-) -> dict[str, Any]:
-    """The persons that a warehouse counted, as in JSON; groups have these codes."""
-    keys = [found[f"g{i}"] for i in range(len(names["group"]))]
-    encoder = GroupEncoder(keys, missing.name, keep=True)
-    codes = encoder.encode_cells(keys, found["n"], Problems())
-    thresholds = made_with["thresholds"]
-    terms, pairs = len(terms_of(thresholds)), _pairs(thresholds)
-    try:
-        above = np.stack([found[name].astype(np.float64) for name in pairs], axis=-1)
-    except (TypeError, ValueError) as error:
-        raise _foreign("a product that is not a number") from error
-    several = found["several" if missing.name is None else "several_all"]
-    new = [code_of.get(json.dumps(to_json(g)) if is_known(g) else "", -1) for g in encoder.groups]
-    # Rows of several runs of the query are those of other persons.
-    runs = int(np.bincount(codes, minlength=1).max())
-    persons = Persons(tuple(thresholds), found["n"], symmetric(above, terms), 0, runs > 1)
-    persons = persons.recoded([new[code] for code in codes], len(code_of))
-    return replace(persons, several=int(several.max(initial=0)) * runs).to_dict()
 
 
 def _foreign(got: str) -> DataError:

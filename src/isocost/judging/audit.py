@@ -13,9 +13,10 @@ import numpy as np
 
 from isocost.checks import check_word
 from isocost.costs import Cost
-from isocost.errors import UncertainWarning, listing
+from isocost.errors import ReadingWarning, UncertainWarning, listing
 from isocost.groups import (
     Group,
+    as_group,
     columns_of,
     group_names,
     names_of,
@@ -29,12 +30,20 @@ from isocost.measures.feasibility import (
     large_groups,
     reach_of,
 )
-from isocost.measures.intervals import Estimates, Interval, Intervals, intervals_of
+from isocost.measures.intervals import (
+    UNKNOWN,
+    Estimates,
+    Interval,
+    Intervals,
+    disparity_intervals,
+    intervals_of,
+)
 from isocost.measures.rates import Columns, Disparity, Measures, disparity, wholly_handed_over
+from isocost.measures.recalibrated import Recalibrated, recalibrated
 from isocost.measures.table import Measure, chosen_measures
 from isocost.question import Question, asks
 from isocost.readings import Reading
-from isocost.result import Result
+from isocost.result import Record, Result
 from isocost.tables import (
     LINE,
     frame_of,
@@ -75,6 +84,52 @@ class Answer(Result):
         return self.question.threshold
 
 
+@dataclass(frozen=True)
+class Examined(Record):
+    """A group whose calibration is judged.
+
+    ``gap_low`` is the calibration gap that it has at least, all examined groups together, and
+    ``gap_high`` the largest that cannot be ruled out; NaN without intervals.
+    """
+
+    n: float
+    mean_score: float
+    base_rate: float
+    gap: float
+    gap_low: float
+    gap_high: float
+
+    @property
+    def has_one_label(self) -> bool:
+        """True if all labels of the group are the same."""
+        return self.base_rate in (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Others(Record):
+    """The groups that the audit of a page does not hold: they have no cost, or are too small.
+
+    ``examined`` are those whose calibration is judged all the same, ``bias`` is the interval for
+    them and the groups held, and ``small`` has the number of people of the rest, if it may be told.
+    """
+
+    examined: dict[Group, Examined] = field(default_factory=dict)
+    bias: tuple[float, float] = UNKNOWN
+    small: dict[Group, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Others:
+        """The reverse of :meth:`to_dict`."""
+        # What is not known is null in JSON.
+        nan = {None: math.nan}
+        examined = {
+            as_group(group): Examined(*(nan.get(value, value) for value in one.values()))
+            for group, one in content["examined"]
+        }
+        low, high = (nan.get(end, end) for end in content["bias"])
+        return cls(examined, (low, high), {as_group(g): nan.get(n, n) for g, n in content["small"]})
+
+
 @dataclass(frozen=True, repr=False)
 class Audit(Answer):
     """The numbers of the groups of a tally: their errors, costs and calibration.
@@ -100,6 +155,8 @@ class Audit(Answer):
         The groups that are large enough to be compared; the others are measured and listed.
     tally : Tally
         What it was computed from.
+    recalibrated : Recalibrated
+        The costs if the scores of each group were calibrated, computed when first looked at.
     intervals : Intervals or None
         How far the numbers may be off by chance; see :class:`isocost.measures.intervals.Intervals`.
     measures : {name: Measure}
@@ -108,13 +165,16 @@ class Audit(Answer):
         Which of them the printed table has.
     estimates : Estimates
         The numbers and their errors, as they were computed.
+    others : Others
+        The groups that the audit of a page does not hold.
     """
 
     format = "isocost-audit"
     written = (
         "question", "_reading", "_reading_notes", "groups", "overall", "disparity", "disparities",
         "generalized_equalized_odds_difference", "equalized_odds_difference", "four_fifths_ratio",
-        "feasibility", "_verdict", "compared", "_handed_over?", "intervals", "advice",
+        "feasibility", "_verdict", "compared", "examined", "too_small", "_handed_over?",
+        "intervals", "recalibrated", "advice",
     )  # fmt: skip
 
     question: Question
@@ -127,6 +187,7 @@ class Audit(Answer):
     measures: Mapping[str, Measure] = field(default_factory=lambda: chosen_measures().rows)
     shown: tuple[str, ...] = field(default_factory=lambda: chosen_measures().shown)
     estimates: Estimates | None = field(default=None, compare=False)
+    others: Others = field(default_factory=Others)
 
     @property
     def compared(self) -> tuple[Group, ...]:
@@ -134,9 +195,28 @@ class Audit(Answer):
         return tuple(self.feasibility.costs)
 
     @cached_property
-    def examined(self) -> tuple[Group, ...]:
+    def examined(self) -> dict[Group, Examined]:
         """The groups whose calibration is judged; see ``examined_groups``."""
-        return examined_groups(self.tally, self.question.min_group)
+        own = {}
+        for group in examined_groups(self.tally, self.question.min_group):
+            m = self.groups[group]
+            _, high = m.intervals.get("calibration_gap", UNKNOWN)
+            gaps = m.calibration_gap, self.gap_floor(group), high
+            own[group] = Examined(m.n, m.mean_score, m.base_rate, *gaps)
+        return own | self.others.examined
+
+    @property
+    def too_small(self) -> dict[Group, float]:
+        """The groups that no test is about, and their numbers of people."""
+        rest = self.groups.keys() - {*self.compared, *self.examined}
+        return {g: m.n for g, m in self.groups.items() if g in rest} | self.others.small
+
+    @cached_property
+    def bias(self) -> Interval:
+        """The interval of the largest difference in mean label less mean score."""
+        if self.others.examined or self.intervals is None or self.estimates is None:
+            return self.others.bias
+        return disparity_intervals(self.estimates, ["bias"], tuple(self.examined))["bias"]
 
     @property
     def confidence(self) -> float | None:
@@ -160,10 +240,10 @@ class Audit(Answer):
         """The judgement of the numbers, in codes."""
         reach, difference = self.feasibility, self.disparity.difference
         short = reach.smallest_tolerance - reach.tolerance
-        examined = [self.groups[group] for group in self.examined]
+        examined = self.examined.values()
         findings = Findings(
             groups=len(large_groups(self.tally, self.question.min_group)),
-            gap=max(numbers.calibration_gap for numbers in examined),
+            gap=max(one.gap for one in examined),
             difference=difference,
             difference_low=difference,
             tolerance=reach.tolerance,
@@ -174,14 +254,23 @@ class Audit(Answer):
         )
         if self.intervals is None:
             return judge(findings, (self.disparity.highest,))
-        gaps = [numbers.intervals.get("calibration_gap") for numbers in examined]
+        lows = {
+            kind: max((one.gap_low for one in examined if one.has_one_label == kind), default=0.0)
+            for kind in (False, True)
+        }
+        highs = [one.gap_high for one in examined if not math.isnan(one.gap_high)]
         excess_low, excess_high = self.intervals.excess
         findings = replace(
             findings,
             gap=math.nan,
-            gap_low=max(self.gap_floor(group) for group in self.examined),
-            gap_high=max((gap[1] for gap in gaps if gap is not None), default=math.nan),
+            gap_low=lows[False],
+            gap_high=max(highs, default=math.nan),
+            labels_low=lows[True],
+            bias_low=self.bias[0],
+            bias_high=self.bias[1],
+            change=self.recalibrated.shown,
             difference_low=self.intervals.disparities["cost"][0],
+            difference_high=self.intervals.disparities["cost"][1],
             excess=reach.excess,
             excess_low=excess_low,
             excess_high=excess_high,
@@ -212,9 +301,15 @@ class Audit(Answer):
     @cached_property
     def miscalibrated(self) -> tuple[Group, ...]:
         """The groups that are shown to be miscalibrated, the worst first."""
-        floors = {group: self.gap_floor(group) for group in self.examined}
+        floors = {group: one.gap_low for group, one in self.examined.items()}
         off = [group for group in floors if floors[group] > CALIBRATED]
         return tuple(sorted(off, key=lambda group: -floors[group]))
+
+    @cached_property
+    def recalibrated(self) -> Recalibrated:
+        """The costs if the scores of each group were calibrated."""
+        estimates = self.estimates or Estimates(self.tally, self.question, self.compared)
+        return recalibrated(estimates, self.feasibility)
 
     @property
     def disparity(self) -> Disparity:
@@ -280,7 +375,8 @@ class Audit(Answer):
             "groups": a row for each group and a last one for everybody, whose group is missing;
             columns ``group`` (or one for each group column, if there are several), ``n``,
             ``share``, and for each measure its number, with ``fpr_low`` and ``fpr_high`` beside
-            ``fpr`` where there are intervals.  If measures were chosen by name, only those.
+            ``fpr`` where there are intervals; last ``recalibrated_cost``, the cost if calibrated.
+            If measures were chosen by name, only those.
             "disparities": a row for each measure, with the largest difference between two groups,
             its interval, the ratio, and the two groups.
         backend : str, optional
@@ -337,6 +433,17 @@ class Audit(Answer):
             if any(spans):
                 ends = np.array([span or (math.nan, math.nan) for span in spans])
                 columns[f"{name}_low"], columns[f"{name}_high"] = ends.T
+        if usual <= set(self.shown):
+            found, nobody = self.recalibrated, [(math.nan,) * 3] * (len(records) - len(self.groups))
+            known = {} if found.intervals is None else found.intervals.cost
+            own = [
+                (found.cost.get(group, math.nan), *known.get(group, (math.nan, math.nan)))
+                for group in self.groups
+            ]
+            number, low, high = np.array([*own, *nobody]).T
+            columns["recalibrated_cost"] = number
+            if known:
+                columns |= {"recalibrated_cost_low": low, "recalibrated_cost_high": high}
         if self.tally.handed_over:
             columns["handed_over"] = np.array(self._shares_handed_over())
         return columns
@@ -396,13 +503,14 @@ class Audit(Answer):
         """A line that says what was audited."""
         level = f"; {self.confidence:.4g} intervals" if self.confidence else ""
         share = self.tally.share_handed_over
+        persons = f" of {self.tally.persons}" if self.tally.persons else ""
         gone = names_of(wholly_handed_over(self.tally)).values()
         nobody = f"; nobody of {listing(gone)} is decided about" if gone else ""
         handed = (
             f" ({share:.2%} of people are handed over{nobody})" if self.tally.handed_over else ""
         )
         return (
-            f"Audit of {self.tally.n:,.15g} rows{handed}; cost {self.cost}, "
+            f"Audit of {self.tally.n:,.15g} rows{persons}{handed}; cost {self.cost}, "
             f"threshold {self.threshold:g}{level}"
         )
 
@@ -508,6 +616,8 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     -----
     UncertainWarning
         If costs differ, but that is not established, or there is too little data.
+    ReadingWarning
+        If ids were counted, and some occur several times.
 
     Examples
     --------
@@ -523,20 +633,29 @@ def audit(tally: Tally, question: Question, *, warn: bool = True) -> Audit:
     """
     result = audited(tally, question)
     intervals = result.intervals
+    for note in reading_notes(result.tally.reading, result.tally.groups) if warn else ():
+        if note.key == "read_repeated":
+            warnings.warn(str(note), ReadingWarning, stacklevel=3)
     if warn and intervals and result.differs and not result.verdict.established:
         low, high = result.cost_interval
         text = SENTENCES["headline_few"]
         if result.verdict.enough:
+            beyond = f" by more than {question.tolerance:g}" if question.tolerance else ""
             text = (
-                f"It is not established at {intervals.confidence:.0%} that costs differ: the "
-                f"largest difference is {result.disparity.difference:.4f}, with an interval from "
-                f"{low:.4f} to {high:.4f}."
+                f"It is not established at {intervals.confidence:.0%} that costs differ{beyond}: "
+                f"the largest difference is {result.disparity.difference:.4f}, with an interval "
+                f"from {low:.4f} to {high:.4f}."
             )
         warnings.warn(text, UncertainWarning, stacklevel=3)
     return result
 
 
-def audited(tally: Tally, question: Question, known: Estimates | None = None) -> Audit:
+def audited(
+    tally: Tally,
+    question: Question,
+    known: Estimates | None = None,
+    others: Others = Others(),  # noqa: B008 - frozen
+) -> Audit:
     """The audit of a tally, with the numbers that are ``known`` from one at the same threshold.
 
     It is about the people whose label and group are known; the reading counts the others.
@@ -551,7 +670,7 @@ def audited(tally: Tally, question: Question, known: Estimates | None = None) ->
     intervals = None
     spans: list[Mapping[str, Interval]] = [{}] * (len(tally.groups) + 1)
     if question.confidence is not None:
-        intervals = intervals_of(estimates, reach)
+        intervals = intervals_of(estimates, reach, len(others.examined))
         spans = [*intervals.groups.values(), intervals.overall]
     *each, overall = (
         Measures({name: float(column[i]) for name, column in columns.items()}, own)
@@ -573,6 +692,7 @@ def audited(tally: Tally, question: Question, known: Estimates | None = None) ->
         measures=choice.rows,
         shown=choice.shown,
         estimates=estimates,
+        others=others,
     )
 
 

@@ -79,7 +79,8 @@ AS_ACCURATE = 0.01
 """An accuracy lower by no more than this counts as the same when a repair is chosen."""
 
 AGAINST = (
-    "few", "uncalibrated", "unestablished", "unhelpful", "uninformative", "infeasible", "equal",
+    "few", "uncalibrated", "one_label", "unestablished", "unhelpful", "uninformative", "infeasible",
+    "equal",
 )  # fmt: skip
 """Reasons against a repair, in the order in which they are given when nothing is to be done."""
 
@@ -113,7 +114,7 @@ def choose(offers: Offers, verdict: Verdict) -> RepairChoice:
     leaves least to a coin.
     """
     standings = {name: offer.standing for name, offer in offers.items()}
-    if verdict.reason in ("few", "uncalibrated"):
+    if verdict.reason in ("few", "uncalibrated", "one_label"):
         return RepairChoice(None, verdict.reason, standings)
     fit = [name for name, standing in standings.items() if standing == "fit"]
     if not fit:

@@ -469,7 +469,7 @@ class Offer(Record):
             fitted = fitted_groups(self.tally, self.question.min_group) if known else ()
         if not fitted:
             return ""
-        return doubt_of(self.tally.select(fitted), self._promise, self.question)
+        return doubt_of(self.tally, fitted, self._promise, self.question)
 
     @property
     def _promise(self) -> Promise:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,7 @@ from isocost.errors import IsocostError, IsocostWarning
 from isocost.groups import Group
 from isocost.measures.calibration import Levels, gap_debiased, gap_equal_width, levels_of
 from isocost.measures.feasibility import compared_groups, fitted_groups
+from isocost.measures.intervals import design_effects
 from isocost.measures.rates import group_costs
 from isocost.measures.table import MEASURES
 from isocost.question import LEAST_REMAKES, Question, asks
@@ -66,6 +68,12 @@ NUMBERS = {
 GOAL = "goal"
 """The largest difference in what the rule makes equal."""
 
+UNDEFINED = {"ppv": "selects nobody", "npv": "selects everybody"}
+"""What a group does for which a rate is undefined."""
+
+SELDOM = 0.05
+"""Up to this share of remakes may be left out without saying that the numbers are about others."""
+
 REMAKES = 200
 """Remakes of one rule, where nobody says how many."""
 
@@ -78,11 +86,14 @@ Gap = Callable[[Levels], float]
 
 
 class Population:
-    """The people that a tally speaks for: scores, and the chance of label 1 at each."""
+    """The people that a tally speaks for: scores, and the chance of label 1 at each.
 
-    def __init__(self, tally: Tally) -> None:
+    Where people have several rows, rows count by the design effect in what is to be equal.
+    """
+
+    def __init__(self, tally: Tally, equal: Collection[str] = ()) -> None:
         self.grid, self.groups = tally.grid, tally.groups
-        self._parts = [_Part.of(tally, index) for index in range(len(tally.groups))]
+        self._parts = [_Part.of(tally, *pair) for pair in enumerate(design_effects(tally, equal))]
 
     @cached_property
     def tally(self) -> Tally:
@@ -115,7 +126,8 @@ class _Part:
     """One group of a population, by bins.
 
     Rows with weights count as fewer equal ones, (sum w)^2 / sum w^2, each of weight
-    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.
+    sum w^2 / sum w: then a sum of weights varies as much as it does in truth.  So do rows of
+    people with several, whose number is divided by the design effect.
     """
 
     bin: Ints
@@ -126,12 +138,12 @@ class _Part:
     chance: Floats
 
     @classmethod
-    def of(cls, tally: Tally, group: int) -> _Part:
+    def of(cls, tally: Tally, group: int, effect: float) -> _Part:
         cells = tally.cells.take(tally.cells.of_group(group))
         bins, index = np.unique(cells.bin, return_inverse=True)
         w, wy, w2, wh, wh2 = (
             add_up(index, values, len(bins))
-            for values in (cells.w, cells.w * cells.label, cells.w2, cells.wh, cells.wh2)
+            for values in (cells.w, cells.w * cells.label, cells.w2 * effect, cells.wh, cells.wh2)
         )
         score = np.clip(wh / w, 0.0, 1.0)
         # All groups together are taken for miscalibrated by chance no more often than one alone.
@@ -208,10 +220,13 @@ class Yardstick:
         equal = tuple(rule.promise.equal)
         return cls(groups, some, question.among(groups), equal, own.among(groups))
 
-    def numbers(self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width) -> Floats:
-        """The numbers of a rule, or of the original scores.
+    def numbers(
+        self, tally: Tally, rule: Rule | None, gap: Gap | None = gap_equal_width, each: bool = False
+    ) -> Floats:
+        """The numbers of a rule, or of the original scores; NaN if undefined in some group.
 
-        The last is the largest difference in what the rule is to make equal.
+        The last is the largest difference in what the rule is to make equal; after it come those of
+        ``each``, in the order of ``equal``.
         """
         tally = tally.select(self.groups)
         after = tally if rule is None else rule.expected(tally)
@@ -227,18 +242,20 @@ class Yardstick:
                 values = MEASURES[name].of(people)
             return float(np.ptp(values))
 
-        goals = (difference(name, self.own.cost, own_kinds) for name in self.equal)
+        goals = [difference(name, self.own.cost, own_kinds) for name in self.equal]
+        rates = [difference(name, self.question.cost, kinds) for name in ("fpr", "fnr")]
+        gaps = [gap(levels_of(after, i)) if gap else math.nan for i in range(len(after.groups))]
+        # The maximum of NumPy is NaN if a number is; that of Python may be another number.
         return np.array(
             [
                 difference("cost", self.question.cost, kinds),
-                max(difference(name, self.question.cost, kinds) for name in ("fpr", "fnr")),
-                max(gap(levels_of(after, i)) for i in range(len(after.groups)))
-                if gap
-                else math.nan,
+                np.max(rates),
+                np.max(gaps),
                 float(MEASURES["accuracy"].of(kinds.pooled())[0]),
                 0.0 if rule is None else share_changed(tally, rule),
                 after.share_handed_over,
-                max(goals, default=math.nan),
+                np.max(goals) if goals else math.nan,
+                *(goals if each else ()),
             ]
         )
 
@@ -292,6 +309,10 @@ class Unseen(Result):
         Number of times that the rule was made again, and that it could not be made as asked.
     confidence : float
         Of the limits.
+    undefined : {name: int}
+        Numbers, and rates that the rule makes equal, that were undefined in remakes, and in how
+        many: a group that selects nobody has no PPV.  Expected numbers and limits are about the
+        remakes in which the same numbers are undefined as for the rule.
     left_out : {group: float}
         The groups that are not compared and their numbers of people; no number is about them.
     """
@@ -313,6 +334,7 @@ class Unseen(Result):
     remakes: int
     infeasible: int
     confidence: float
+    undefined: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[Group, float] = field(default_factory=dict)
     backend: str | None = None
 
@@ -341,8 +363,22 @@ class Unseen(Result):
         return [
             *left_out_notes(self.left_out),
             *([failed] if self.infeasible else []),
+            *(self._undefined(name, count) for name, count in self.undefined.items()),
             *([] if self.better else [f"{self.doubt}."]),
         ]
+
+    def _undefined(self, name: str, count: int) -> str:
+        """The sentence on a number that was undefined in some remakes."""
+        known = name in NUMBERS or name in self.rule.promise.equal
+        about = "others" if known else "these"
+        seldom = known and count <= SELDOM * self.remakes
+        return SENTENCES["unseen_undefined"].format(
+            what=f'"{NUMBERS[name]}"' if name in NUMBERS else MEASURES[name].title,
+            count=count,
+            remakes=self.remakes,
+            why=UNDEFINED.get(name, "has nobody it is about"),
+            about="" if seldom else SENTENCES[f"unseen_defined_{about}"],
+        )
 
     @property
     def doubt(self) -> str:
@@ -428,7 +464,9 @@ def unseen(
     Where the rule cannot be made as asked in a replicate, because its goal is out of reach, it is
     made as close as possible: a population may well be one in which the goal is out of reach,
     though it was within reach for the people seen.  ``infeasible`` counts these replicates.
-    Those in which it cannot be made at all are left out.
+    Those in which it cannot be made at all are left out.  Where people have several rows, samples
+    are of fewer rows, by the design effect of what the rule makes equal, and all numbers are
+    approximate.
 
     All numbers are about the groups that the question compares, ``min_group`` people and five of
     each label, among those that the rule was made from (``rule.fitted``); ``left_out`` has the
@@ -457,7 +495,9 @@ def unseen(
     fitted = yardstick.numbers(tally, rule)
     base = fitted if holdout is None else yardstick.numbers(measured, rule)
     remakes, random = question.remakes or REMAKES, np.random.default_rng(question.seed)
-    replicates = Replicates(yardstick, Population(measured), rule, remake=holdout is None)
+    replicates = Replicates(
+        yardstick, Population(measured, rule.promise.equal), rule, remake=holdout is None
+    )
     for index in range(remakes):
         replicates.add(random, base)
         if progress is not None:
@@ -479,6 +519,7 @@ def unseen(
         kept_apart=None if holdout is None else measured.n,
         remakes=remakes,
         infeasible=replicates.infeasible,
+        undefined=replicates.undefined(),
         confidence=question.level,
         left_out=left_out,
         backend=tally.backend,
@@ -506,6 +547,7 @@ class Replicates:
         self.seen: list[Floats] = []
         self.true: list[Floats] = []
         self.alone: list[Floats] = []
+        self.unlike, self.made_unlike = Counter[str](), 0
 
     def add(self, random: np.random.Generator, base: Floats, times: float = 1.0) -> None:
         """Draw one more sample, ``times`` as large as the tally, and make the rule from it."""
@@ -516,12 +558,20 @@ class Replicates:
                 rule, as_asked = self._made(sample) if self.remake else (self.rule, True)
                 if rule is None:
                     return
-                seen = self.yardstick.numbers(sample, rule)
+                seen = self.yardstick.numbers(sample, rule, each=True)
                 alone = self.yardstick.numbers(sample, None, gap=None)
             except IsocostError:
                 return
+        names = (*NUMBERS, GOAL, *self.yardstick.equal)
+        known = np.append(~np.isnan(base), np.full(len(names) - len(base), not np.isnan(base[-1])))
+        lost = {name for name, gone in zip(names, np.isnan(seen) & known, strict=True) if gone}
+        # A rule that selects nobody in a group says little about one that selects somebody.
+        if unlike := (lost - {GOAL}) | (set(rule.promise.equal) - set(self.yardstick.equal)):
+            self.unlike.update(unlike)
+            self.made_unlike += 1
+            return
         # A rule that falls short is off by all that is measured, and not by more than it shows.
-        self.seen.append(seen if as_asked else base)
+        self.seen.append(seen[: len(base)] if as_asked else base)
         self.true.append(self.yardstick.numbers(self.population.tally, rule))
         self.alone.append(alone)
 
@@ -560,6 +610,11 @@ class Replicates:
         limit = np.clip(base + np.where(_UPPER, high, low), 0.0, _MOST)
         limit[_GAP] = max(limit[_GAP], float(np.quantile(true[:, _GAP], level)))
         return expected, np.where(_UPPER, np.maximum(limit, expected), limit)
+
+    def undefined(self) -> dict[str, int]:
+        """The number of remakes in which a number was undefined, by name."""
+        made, known = len(self.true) + self.made_unlike, (*NUMBERS, *self.yardstick.equal)
+        return {name: n if name in known else made - n for name, n in sorted(self.unlike.items())}
 
     def unrepaired(self, untouched: Floats) -> Floats:
         """The numbers of the original scores for new people."""

@@ -2,17 +2,24 @@
 
 Claims are about differences of means of independent rows with values x in [0, 1], of which each
 period brings n more.  For D = sum_s k_s E[x_s] over streams s, and the claim that D is at most d
-in every period,
+in every period, the evidence of the periods since j is
 
-    E = exp( sum_t  L_t (D_t - d) - sum_s psi(L_t |k_s| / n_st) sum_i (x_i - m_s)^2 ),
-    psi(l) = -log(1 - l) - l,
+    E_j = exp( sum_t L_t (D_t - d) - sum_s sum_i (1/2 + C) u_i^2 - u_i^3 / 3 ),
+    u_i = L_t k_s (x_i - m_st) / n_st,
 
-is at most 1 on average at any time at which one may choose to look (Fan, Grama and Liu 2015;
-Waudby-Smith and Ramdas 2024), for any mean m_s and weight L_t known before the scores of the
-period.  So E reaches 1/a with a chance of at most a, ever: no correction for looking often, no
-normal approximation.  A claim is tested with the mean of many such E, for several sizes of an
-effect and for every period j in which it may have begun (with weights 1 / (j (j + 1))), so that a
-drift after a long quiet time is still found.
+for any mean m_st and bet L_t known before the scores of the period.  C is the least number with
+u - (1/2 + C) u^2 + u^3 / 3 <= log(1 + u) for all u that x in [0, 1] makes possible.  While the
+claim holds, a bet multiplies money by 1 + u, at most 1 on average, so E_j is at most 1 on average
+however often one looks (Waudby-Smith and Ramdas 2024).  Third powers come from the cells too:
+inside a bin scores are taken to be symmetric, an error of less than 1e-9 a row with 1024 bins.
+
+An e-detector (Shin, Ramdas and Rinaldo 2024) starts such evidence anew in every period, because
+nobody knows when a drift begins.  Here it is the mean of E_j over the periods j and over sizes of a
+drift, with weights that add up to 1 (:data:`STARTS`, :data:`EFFECTS`).  So it reaches A with a
+chance of at most 1/A, ever, whatever the rows are (Ville).  Evidence that grows in jumps overshoots
+A, so for sums close to normal the chance is at most :data:`OVERSHOOT` / A.  An alarm with a chance
+of a comes at A = OVERSHOOT / a: ever, a chance of at most a for sums close to normal, and of at
+most a / OVERSHOOT in any case.  benchmarks/watching.py measures both.
 """
 
 from __future__ import annotations
@@ -38,7 +45,7 @@ from isocost.checks import (
 from isocost.costs import Cost, CostLike, as_cost
 from isocost.errors import DataError, Problem, UsageError, listing, setting
 from isocost.groups import Group, as_group, names_of
-from isocost.measures.intervals import Estimates, Interval
+from isocost.measures.intervals import Estimates, Interval, design_effects
 from isocost.measures.rates import disparity, require_all_decided
 from isocost.measures.table import (
     BIAS,
@@ -62,12 +69,23 @@ from isocost.tallies import (
     column_names,
 )
 from isocost.typing import Floats
+from isocost.verdict.sentences import SENTENCES
 
 MOST_LISTED = 5
 """The largest number of groups, and of periods, that a note lists."""
 
-EFFECTS = 0.005 * 2.0 ** np.arange(7)
-"""Distances of the truth beyond the limit; evidence grows fastest near the right one."""
+EFFECTS = {5.6: 0.05, 2.8: 0.12, 1.4: 0.6, 0.7: 0.1, 0.35: 0.05, 0.175: 0.04, 0.0875: 0.04}
+"""Distances of the truth beyond the limit, in standard errors of a period, and their weights;
+evidence grows fastest near the right one."""
+
+STARTS = {"first": 0.1, "soon": 0.7, "later": 0.2}
+"""Weights of a drift that was there from the start, of one that began in the first
+:data:`SOON` periods, each as likely, and of all later ones, which get less and less."""
+
+SOON = 60
+
+OVERSHOOT = 0.5
+"""The chance that evidence ever reaches A, times A, for normal sums; at most 1 for any."""
 
 BANDS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
 """Scores are compared with labels in each of these, besides all together; tenths are edges."""
@@ -83,7 +101,7 @@ WATCHABLE = ("cost", *(name for name, measure in MEASURES.items() if measure.is_
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows with values x in [0, 1], per period: how many, sum x, sum x^2; and their factor k.
+    """Rows with values x in [0, 1], per period: how many, sums of powers of x; and their factor k.
 
     Weighted rows stand for their effective number (Kish), which makes the evidence approximate.
     """
@@ -92,14 +110,15 @@ class Stream:
     n: Floats
     total: Floats
     square: Floats
+    cube: Floats
 
     @classmethod
-    def of(cls, k: float, w: Floats, w2: Floats, wx: Floats, wx2: Floats) -> Stream:
-        """From the sums of w, w^2, w x and w x^2 of each period."""
+    def of(cls, k: float, w: Floats, w2: Floats, wx: Floats, wx2: Floats, wx3: Floats) -> Stream:
+        """From the sums of w, w^2, w x, w x^2 and w x^3 of each period."""
         with np.errstate(invalid="ignore", divide="ignore"):
             # Without weights the quotient is exactly 1.
             shrink = np.where(w2 > 0, w / w2, 0.0)
-        return cls(k, w * shrink, wx * shrink, wx2 * shrink)
+        return cls(k, *(values * shrink for values in (w, wx, wx2, wx3)))
 
     def before(self) -> tuple[Floats, Floats]:
         """Mean and variance as known before each period: 1/2 and 1/4 at first."""
@@ -115,8 +134,9 @@ class Evidence:
     """Evidence about D = constant + the means of some streams, after each period.
 
     ``estimate`` and ``running`` are D in each period and in all periods so far, NaN where a stream
-    has no rows; ``weight`` and ``price`` (periods, effects) are L_t and what is subtracted for
-    chance; ``limits`` are the smallest and largest possible D.
+    has no rows; ``weight`` (periods, effects) is L_t and ``price`` (periods, effects, 2) what is
+    subtracted for chance, for D too high and too low; ``limits`` are the smallest and largest
+    possible D.
     """
 
     streams: tuple[Stream, ...]
@@ -131,10 +151,13 @@ class Evidence:
         """The logarithm of the evidence, after each period, that sign D is not always <= limit."""
         path, earlier = self._paths(limit, sign)
         starts = np.arange(1.0, len(path) + 1.0)
-        weights = -np.log(starts * (starts + 1.0))
-        begun = path + np.logaddexp.accumulate(weights[:, None] - earlier, axis=0)
-        not_begun = -np.log(starts + 1.0)
-        return np.logaddexp(_log_mean(begun), not_begun)
+        later = STARTS["later"] * (SOON + 1.0) / (starts * (starts + 1.0))
+        weights = np.where(starts <= SOON, STARTS["soon"] / SOON, later)
+        weights[0] += STARTS["first"]
+        begun = path + np.logaddexp.accumulate(np.log(weights)[:, None] - earlier, axis=0)
+        # Evidence that has not begun stays at 1.
+        not_begun = np.maximum(1.0 - np.cumsum(weights), 1e-300)
+        return np.logaddexp(_log_mean(begun), np.log(not_begun))
 
     def beginning(self, limit: float, sign: float, now: int) -> int:
         """The period with which the evidence after period ``now`` most likely began."""
@@ -165,7 +188,7 @@ class Evidence:
         # To about 1e-7.
         for _ in range(24):
             middle = (low + high) / 2.0
-            if so_far.against(middle, sign)[-1] >= -np.log(error):
+            if so_far.against(middle, sign)[-1] >= alarm_at(error):
                 low = middle
             else:
                 high = middle
@@ -174,7 +197,7 @@ class Evidence:
     def _paths(self, limit: float, sign: float) -> tuple[Floats, Floats]:
         """The sums of gains after each period and before it, for each effect."""
         distance = np.nan_to_num(sign * self.estimate - limit)
-        gains = self.weight * distance[:, None] - self.price
+        gains = self.weight * distance[:, None] - self.price[..., int(sign < 0.0)]
         path = np.cumsum(gains, axis=0)
         return path, np.vstack([np.zeros((1, path.shape[1])), path[:-1]])
 
@@ -185,13 +208,13 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
     Examples
     --------
     >>> ones = np.ones(3)
-    >>> coins = Stream(1.0, 1000 * ones, 600 * ones, 600 * ones)
+    >>> coins = Stream(1.0, 1000 * ones, 600 * ones, 600 * ones, 600 * ones)
     >>> result = evidence([coins], constant=-0.5)
     >>> result.against(0.0).round(1).tolist()
-    [13.0, 29.0, 45.0]
+    [14.6, 33.9, 53.2]
     >>> low, high = result.interval(0.05, now=2)
     >>> f"{low:.3f} to {high:.3f}"
-    '0.067 to 0.133'
+    '0.069 to 0.131'
     """
     known = np.all([stream.n > 0 for stream in streams], axis=0)
     estimate, running = np.full((2, len(known)), constant)
@@ -205,24 +228,41 @@ def evidence(streams: Sequence[Stream], constant: float = 0.0) -> Evidence:
         variance += stream.k**2 * stream.before()[1] / n
         # psi has a pole at 1.
         boldest = np.minimum(boldest, 0.5 * n / abs(stream.k))
-    weight = np.minimum(EFFECTS / variance[:, None], boldest[:, None]) * known[:, None]
-    price = np.zeros_like(weight)
+    bets = np.array(list(EFFECTS)) / np.sqrt(variance)[:, None]
+    weight = np.minimum(bets, boldest[:, None]) * known[:, None]
+    price = np.zeros((*weight.shape, 2))
     for stream in streams:
         step = weight * abs(stream.k) / np.where(known, stream.n, 1.0)[:, None]
         mean, _ = stream.before()
-        spread = stream.square - 2.0 * mean * stream.total + mean**2 * stream.n
-        price += (-np.log1p(-step) - step) * np.maximum(spread, 0.0)[:, None]
+        square = stream.square - 2.0 * mean * stream.total + mean**2 * stream.n
+        cube = stream.cube - 3.0 * mean * stream.square + 3.0 * mean**2 * stream.total
+        cube -= mean**3 * stream.n
+        for way, sign in enumerate((1.0, -1.0)):
+            side = sign * np.sign(stream.k)
+            below, above = (mean, 1.0 - mean) if side > 0.0 else (1.0 - mean, mean)
+            rest = np.maximum(_rest(-step * below[:, None]), _rest(step * above[:, None]))
+            price[..., way] += (0.5 + rest) * step**2 * np.maximum(square, 0.0)[:, None]
+            price[..., way] -= step**3 * side * cube[:, None] / 3.0
     low = constant + sum(min(stream.k, 0.0) for stream in streams)
     high = constant + sum(max(stream.k, 0.0) for stream in streams)
     estimate = np.where(known, estimate, np.nan)
     return Evidence(tuple(streams), constant, estimate, running, weight, price, (low, high))
 
 
+def _rest(u: Floats) -> Floats:
+    """The C for which u - (1/2 + C) u^2 + u^3 / 3 is log(1 + u); it grows with the size of u."""
+    terms = u - u**2 / 2.0 + u**3 / 3.0 - np.log1p(u)
+    return np.maximum(np.divide(terms, u**2, out=np.zeros_like(u), where=u != 0.0), 0.0)
+
+
+def alarm_at(error: float) -> float:
+    """The logarithm of the evidence at which there is an alarm, for a chance of a false one."""
+    return math.log(OVERSHOOT / error)
+
+
 def _log_mean(values: Floats) -> Floats:
-    """The logarithm of the mean of exp(values) over the last dimension."""
-    top: Floats = values.max(axis=-1)
-    mean: Floats = np.exp(values - top[..., None]).mean(axis=-1)
-    return top + np.log(mean)
+    """The logarithm of the mean of exp(values) over the effects, the last dimension."""
+    return np.asarray(np.logaddexp.reduce(values + np.log(list(EFFECTS.values())), axis=-1))
 
 
 @dataclass(frozen=True)
@@ -266,7 +306,7 @@ class History:
         self.groups = list(groups)
         self.cost = cost
         self.bands = {band: self._stacked(tallies, band, threshold) for band in (WHOLE, *BANDS)}
-        self.all = self.bands[WHOLE]
+        self.all, self.cubes = self.bands[WHOLE]
         # Rows, sum w and sum w^2 of people handed over, per period and group.
         self.handed = np.array(
             [[tally.handed_over.get(g, (0.0,) * 3) for g in self.groups] for tally in tallies]
@@ -274,13 +314,13 @@ class History:
 
     def _stacked(
         self, tallies: Sequence[Tally], band: tuple[float, float], threshold: float
-    ) -> Sums:
+    ) -> tuple[Sums, Floats]:
         """Sums of scores in a band, as arrays (periods, groups, 4); zeros for groups that lack.
 
-        Groups of a period that are not watched do not count.
+        The second is sum w h^3.  Groups of a period that are not watched do not count.
         """
         shape = (len(tallies), len(self.groups), len(KINDS))
-        full = {name: np.zeros(shape) for name in SUMS}
+        full, cubes = {name: np.zeros(shape) for name in SUMS}, np.zeros(shape)
         for period, tally in enumerate(tallies):
             first, last = (tally.grid.first_bin(end, "band") for end in band)
             inside = (tally.cells.bin >= first) & (tally.cells.bin < last)
@@ -290,44 +330,53 @@ class History:
             indices = [self.groups.index(tally.groups[i]) for i in known]
             for name, values in full.items():
                 values[period, indices] = getattr(sums, name)[known]
-        return Sums(**full)
+            # Where people have several rows, evidence counts fewer.
+            full["w2"][period, indices] *= design_effects(tally)[known, None]
+            mean = cells.wh / cells.w
+            cubed = replace(cells, wh=mean * (3.0 * cells.wh2 - 2.0 * mean * cells.wh))
+            cubes[period, indices] = cubed.kinds(len(tally.groups), cut).wh[known]
+        return Sums(**full), cubes
 
     def streams(self, claim: Claim) -> tuple[list[Stream], float]:
         """The rows that a claim is about, and the constant to add."""
         if claim.kind == "calibration":
             group = self.groups.index(claim.groups[0])
-            return [_stream(BIAS, self.bands[claim.band or WHOLE].at(group))], BIAS.limits[0]
+            sums, cubes = self.bands[claim.band or WHOLE]
+            return [_stream(BIAS, sums.at(group), cubes[:, group])], BIAS.limits[0]
         if claim.kind == HANDED_OVER:
             # People handed over count 1 and the others 0.
             group = self.groups.index(claim.groups[0])
             decided, (_, w, w2) = self.all.at(group), self.handed[:, group].T
             total, squares = w + decided.w.sum(axis=-1), w2 + decided.w2.sum(axis=-1)
-            return [Stream.of(1.0, total, squares, w, w)], -claim.promised
+            return [Stream.of(1.0, total, squares, w, w, w)], -claim.promised
         if claim.is_floor:
-            whole = self.all.pooled().at(0)
-            sums = self.all.at(self.groups.index(claim.groups[0])) if claim.groups else whole
+            sums, cubes = self.all.pooled().at(0), self.cubes.sum(axis=1)
+            if claim.groups:
+                group = self.groups.index(claim.groups[0])
+                sums, cubes = self.all.at(group), self.cubes[:, group]
             # How far the rate lies below its floor.
-            return [_stream(MEASURES[claim.kind], sums, -1.0)], claim.limit
+            return [_stream(MEASURES[claim.kind], sums, cubes, -1.0)], claim.limit
         one, other = (self._number(claim.kind, group) for group in claim.groups)
-        return [*one, *(Stream(-s.k, s.n, s.total, s.square) for s in other)], 0.0
+        return [*one, *(replace(stream, k=-stream.k) for stream in other)], 0.0
 
     def _number(self, kind: str, group: Group) -> list[Stream]:
         """A cost or rate of one group, up to a constant that all groups share."""
-        sums = self.all.at(self.groups.index(group))
+        index = self.groups.index(group)
+        sums, cubes = self.all.at(index), self.cubes[:, index]
         if kind != "cost":
-            return [_stream(MEASURES[kind], sums)]
+            return [_stream(MEASURES[kind], sums, cubes)]
         assert self.cost is not None
         fp, fn = self.cost.amounts(group)
         if self.cost.by_base_rate:
-            return [_stream(cost_row(fp, fn), sums)]
+            return [_stream(cost_row(fp, fn), sums, cubes)]
         factors = {"generalized_fpr": fp, "generalized_fnr": fn}
-        return [_stream(MEASURES[name], sums, k) for name, k in factors.items() if k > 0]
+        return [_stream(MEASURES[name], sums, cubes, k) for name, k in factors.items() if k > 0]
 
 
-def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
+def _stream(measure: Measure, sums: Sums, cubes: Floats, k: float = 1.0) -> Stream:
     """The rows that a measure is the mean of, per period, moved from its limits to [0, 1]."""
     low, high = measure.limits
-    w = w2 = wx = wx2 = np.zeros(len(sums.w))
+    w = w2 = wx = wx2 = wx3 = np.zeros(len(sums.w))
     for index, kind in enumerate(KINDS):
         if kind in measure.over:
             a, b, _ = measure.adds.get(kind, (0.0, 0.0, 0.0))
@@ -336,7 +385,8 @@ def _stream(measure: Measure, sums: Sums, k: float = 1.0) -> Stream:
             w, w2 = w + own, w2 + sums.w2[:, index]
             wx = wx + a * own + b * wh
             wx2 = wx2 + a * a * own + 2.0 * a * b * wh + b * b * wh2
-    return Stream.of(k * (high - low), w, w2, wx, wx2)
+            wx3 = wx3 + a**3 * own + 3.0 * a * b * (a * wh + b * wh2) + b**3 * cubes[:, index]
+    return Stream.of(k * (high - low), w, w2, wx, wx2, wx3)
 
 
 def claims_of(
@@ -351,8 +401,8 @@ def claims_of(
 
     ``handed_over`` has the share of each group that was promised, and how far it may differ.
 
-    The chance of a false alarm is divided among them (Bonferroni): half goes to what must be
-    equal and to floors, a quarter each to calibration of all scores and by band.
+    The chance of a false alarm is divided among them (Bonferroni): three quarters go to what must
+    be equal and to floors, an eighth each to calibration of all scores and by band.
     """
     pairs = [(kind, pair) for kind in limits for pair in combinations(groups, 2)]
     least = [
@@ -362,7 +412,7 @@ def claims_of(
     ]
     handed = [(group, x) for group, x in (handed_over or {}).items() if group in groups]
     count = max(len(pairs) + len(least) + len(handed), 1)
-    share = error * (1.0 if calibration_margin is None else 0.5) / count
+    share = error * (1.0 if calibration_margin is None else 0.75) / count
     claims = [Claim(kind, pair, None, limits[kind], share) for kind, pair in pairs]
     claims += [Claim(kind, whose, None, limit, share, True) for kind, whose, limit in least]
     claims += [
@@ -371,7 +421,7 @@ def claims_of(
     ]
     if calibration_margin is None:
         return claims
-    share = error * (0.25 if claims else 0.5) / len(groups)
+    share = error * (0.125 if claims else 0.5) / len(groups)
     bands = [(None, share), *((band, share / len(BANDS)) for band in BANDS)]
     return claims + [
         Claim("calibration", (group,), band, calibration_margin, own)
@@ -488,7 +538,8 @@ class Watch(Result):
     calibration_margin : float
         How far scores may lie from labels; None if calibration is not watched.
     confidence : float
-        The probability that there is never an alarm while everything holds.
+        The probability that there is never an alarm while everything holds, for sums close to
+        normal; see :mod:`isocost.judging.watch` for a bound without that.
     floors : {name: float}
         What rates must at least be.
     handed_over : {group: float}
@@ -661,7 +712,7 @@ def watch(
     >>> result.alarm, round(result.periods[1].running, 4)
     (False, 0.06)
     >>> print(ic.watch(rule, [compas()] * 2).alarms[0])
-    The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0678 or more \
+    The costs of African-American and Caucasian differ since period 1: by 0.0875 (0.0706 or more \
 in some period; 0.06 is allowed). Shown in period 2.
     """
     check_rule(rule)
@@ -713,6 +764,7 @@ in some period; 0.06 is allowed). Shown in period 2.
             *read,
             *_about_promise(rule, limits, bool(promised)),
             *_notes_on_data(rule, names, history),
+            *([SENTENCES["watch_approximate"]] if any(t.persons for t in periods) else []),
         ),
         limits=limits,
         calibration_margin=margin,
@@ -877,7 +929,7 @@ def _alarms(claim: Claim, track: Evidence, names: list[str]) -> Iterator[tuple[i
     allowed, signs = (0.0, (1.0,)) if claim.is_floor else (claim.limit, (1.0, -1.0))
     error = claim.error / len(signs)
     for sign in signs:
-        loud = track.against(allowed, sign) >= -math.log(error)
+        loud = track.against(allowed, sign) >= alarm_at(error)
         if not loud.any():
             continue
         when = int(np.argmax(loud))

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isocost.cells import add_up
-from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People, freedom_of
 from isocost.tallies import Tally
 from isocost.typing import Floats, Ints
 
@@ -72,11 +72,11 @@ class Levels:
         return float(self.w.sum())
 
 
-def levels_of(tally: Tally, group: int | None = None) -> Levels:
-    """The levels of one group of a tally, or of everybody."""
+def levels_of(tally: Tally, group: int | None = None, effect: float = 1.0) -> Levels:
+    """The levels of one group of a tally, or of everybody, with a design effect."""
     cells = tally.cells
     own = slice(None) if group is None else cells.of_group(group)
-    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own])
+    columns = (cells.w[own], cells.w[own] * cells.label[own], cells.wh[own], cells.w2[own] * effect)
     sums = [add_up(cells.bin[own], values, tally.grid.size) for values in columns]
     used = np.flatnonzero(sums[0] > 0)
     w, wy, wh, w2 = (values[used] for values in sums)
@@ -314,9 +314,13 @@ def _coefficient(
     if fit is None:
         return UNDEFINED
     coefficients, moves = fit
-    error = math.sqrt(people.variance(moves[index]))
-    w, w2 = population.weights(group).sum(axis=-1)
-    return Estimated(float(coefficients[index]), error, float((w**2 / w2).min()))
+    squares, rows, freedom = moves[index] ** 2, math.inf, math.inf
+    for own in (people.label == 0, people.label == 1):
+        n, w, w2, w4 = (x[own] for x in (people.n, people.w, people.w2, people.w4))
+        rows = min(rows, float(w.sum() ** 2 / w2.sum()))
+        freedom = min(freedom, freedom_of(n, w2, w4, squares[own]))
+    error = math.sqrt(float((people.w2 * squares).sum()))
+    return Estimated(float(coefficients[index]), error, rows, freedom)
 
 
 def calibration_slope(population: GroupedPeople, group: int | None) -> Estimated:

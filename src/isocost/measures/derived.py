@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar, Unpack
 
@@ -52,6 +52,9 @@ class Estimated:
     rows : float
         The effective number of people it rests on (Kish); it gives an interval even where nobody
         in the sample differs, such as an area of 1.
+    freedom : float
+        The degrees of freedom of the standard error; see :func:`freedom_of`.  Infinite where the
+        value tells it: for a proportion, or a rare mean, of rows that weigh the same.
     inflation : float
         Factor of the standard error by the jackknife, which allows for rows that pull a mean
         towards themselves (HC3): n / (n - 1) without weights.
@@ -64,24 +67,57 @@ class Estimated:
         which have one value, and only a few another; or "derived", any other number.
     seen : (low, high)
         If rare, the smallest and largest value at any score of the group.
+    effect : float
+        The design effect: by how much the variance is larger than that of independent rows.
+    share : float
+        The effective number of people over that of rows.
     """
 
     value: float
     error: float
     rows: float
+    freedom: float
     inflation: float = 1.0
     skew: float = 0.0
     weighted: bool = True
     form: Literal["mean", "proportion", "rare", "derived"] = "derived"
     seen: tuple[float, float] = (0.0, 1.0)
+    effect: float = 1.0
+    share: float = 1.0
 
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self.rows - 1.0
+    def clustered(self, effect: float, share: float) -> Estimated:
+        """The same number with this design effect, and this share."""
+        return replace(
+            self,
+            error=self.error * math.sqrt(effect),
+            rows=self.rows / effect,
+            freedom=max(1.0, (min(self.freedom, self.rows - 1.0) + 1.0) * share - 1.0),
+            inflation=1.0 + (self.inflation - 1.0) / share,
+            # As it is if rows of a person are the same, and if they are independent.
+            skew=self.skew * math.sqrt(effect),
+            # The quantile is Student's.
+            weighted=self.weighted or self.form != "mean",
+            effect=effect,
+            share=share,
+        )
 
 
-UNDEFINED = Estimated(math.nan, math.nan, 0.0)
+UNDEFINED = Estimated(math.nan, math.nan, 0.0, 0.0)
+
+
+def freedom_of(n: Floats, w2: Floats, w4: Floats, squares: Floats) -> float:
+    """The degrees of freedom of sum w^2 u^2, the variance of a number (Satterthwaite 1946).
+
+    k (sum w^2 u^2)^2 / sum w^4 u^4 - 1, at least 1, where k is the kurtosis of u over the rows: one
+    less than the number of rows if all weigh the same, whatever u is, and few if a few rows weigh
+    most.  Given for each cell, ``squares`` is the mean of u^2.
+    """
+    moved, rows = float((n * squares).sum()), float(n.sum())
+    # Where nobody moves the number, everybody would by the same; else u^2 is 1 on average.
+    squares = squares * (rows / moved) if moved > 0.0 else np.ones(len(n))
+    kurtosis = float((n * squares**2).sum()) / rows
+    freedom = kurtosis * float((w2 * squares).sum() ** 2 / (w4 * squares**2).sum()) - 1.0
+    return max(1.0, freedom)
 
 
 @dataclass(frozen=True)
@@ -147,9 +183,17 @@ class People:
         """The mean score."""
         return float(self.wh.sum()) / self.total
 
-    def variance(self, moves: Any) -> float:
-        """The sum of w^2 u^2, for what a unit of weight moves the number by."""
-        return float((self.w2 * moves**2).sum())
+    @cached_property
+    def freedom(self) -> float:
+        """The degrees of freedom of a number that every row moves by the same."""
+        return freedom_of(self.n, self.w2, self.w4, np.ones(len(self.n)))
+
+    def moved(self, value: float, moves: Floats) -> Estimated:
+        """A number that a unit of weight moves by ``moves``: its variance is sum w^2 u^2."""
+        squares = moves**2
+        error = math.sqrt(float((self.w2 * squares).sum()))
+        freedom = freedom_of(self.n, self.w2, self.w4, squares)
+        return Estimated(value, error, self.rows, freedom)
 
     @classmethod
     def of_cells(cls, cells: Cells, first: int) -> People:
@@ -216,13 +260,13 @@ class GroupedPeople:
         return self.once(("people", group), lambda: self.of(group))
 
     def weights(self, group: int | None) -> Floats:
-        """Sums of w and of w^2 by label and level, an array (2, 2, levels)."""
+        """Sums of w, w^2, w^4 and 1 by label and level, an array (4, 2, levels)."""
         people, size = self.people(group), 2 * self.levels
 
         def compute() -> Floats:
             index = people.label * self.levels + people.level
-            sums = [add_up(index, x, size) for x in (people.w, people.w2)]
-            return np.array(sums).reshape(2, 2, self.levels)
+            sums = [add_up(index, x, size) for x in (people.w, people.w2, people.w4, people.n)]
+            return np.array(sums).reshape(4, 2, self.levels)
 
         return self.once(("weights", group), compute)
 
@@ -282,12 +326,12 @@ def of_sums(
         slopes = np.imag(formula(Totals(steps, none, none, population.threshold))) / STEP
         # What a row adds to the formula has mean 0 over the rows.
         error = math.sqrt(float((more * slopes**2).sum()) / rows)
-        return Estimated(value, error, people.rows)
+        return Estimated(value, error, people.rows, people.freedom)
     if not np.isfinite(slopes).all():
-        return Estimated(value, 0.0, people.rows)
+        return Estimated(value, 0.0, people.rows, people.freedom)
     one, line, square = slopes.reshape(sums.shape)[:, people.kind]
     moves = one + line * people.score + square * people.wh2 / people.w
-    return Estimated(value, math.sqrt(people.variance(moves / people.total)), people.rows)
+    return people.moved(value, moves / people.total)
 
 
 def f1(sums: Totals) -> Any:
@@ -348,8 +392,8 @@ class NetBenefitCurve:
         Of deciding by the scores, its standard error, and the share selected.
     treat_all : array (groups, m)
         Of selecting everybody, mu - (1 - mu) t / (1 - t); selecting nobody has 0.
-    base_rate, rows : array (groups,)
-        The share of positives, and the effective number of rows.
+    base_rate, rows, freedom : array (groups,)
+        The share of positives, the effective number of rows, and the degrees of freedom.
     """
 
     groups: tuple[Group, ...]
@@ -360,6 +404,7 @@ class NetBenefitCurve:
     selection_rate: Floats
     base_rate: Floats
     rows: Floats
+    freedom: Floats
 
 
 def net_benefit_curve(
@@ -400,6 +445,8 @@ def net_benefit_curve(
     cells, shape = tally.cells, (len(tally.groups), 2, tally.grid.size)
     index = (cells.group * 2 + cells.label) * tally.grid.size + cells.bin
     w, w2 = (add_up(index, x, math.prod(shape)).reshape(shape) for x in (cells.w, cells.w2))
+    parts = [cells.take(cells.of_group(at)) for at in range(shape[0])]
+    freedom = np.array([freedom_of(x.n, x.w2, x.w4, np.ones(len(x))) for x in parts])
     total, rows = w.sum(axis=(1, 2)), w.sum(axis=(1, 2)) ** 2 / w2.sum(axis=(1, 2))
     # Of each label, what is at or above each threshold.
     fp, tp = np.moveaxis(w[..., ::-1].cumsum(axis=-1)[..., ::-1][..., first], 1, 0)
@@ -414,14 +461,14 @@ def net_benefit_curve(
     more = more_tp - odds * more_fp
     squares = more_tp * (1.0 - more) ** 2 + more_fp * (odds + more) ** 2
     error = np.sqrt((squares + (1.0 - more_tp - more_fp) * more**2) / size)
-    return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows)
+    return NetBenefitCurve(tally.groups, t, value, error, treat_all, selected, mu, rows, freedom)
 
 
 def area(positives: Floats, negatives: Floats) -> Estimated:
     """The chance that a positive has a higher score than a negative, ties counting half.
 
-    Both are sums of w and of w^2 by level, arrays (2, levels).  Within a bin all pairs count as
-    ties, so it is off by at most half the share of pairs in the same bin.
+    Both are sums of w, w^2, w^4 and 1 by level, arrays (4, levels).  Within a bin all pairs count
+    as ties, so it is off by at most half the share of pairs in the same bin.
     """
     totals = positives[0].sum(), negatives[0].sum()
     if not min(totals) > 0.0:
@@ -430,15 +477,13 @@ def area(positives: Floats, negatives: Floats) -> Estimated:
     lower = np.cumsum(below) - below / 2.0
     higher = 1.0 - np.cumsum(above) + above / 2.0
     value = float((above * lower).sum())
-    variance = sum(
-        float((squares * (rank - value) ** 2).sum()) / total**2
-        for squares, rank, total in (
-            (positives[1], lower, totals[0]),
-            (negatives[1], higher, totals[1]),
-        )
-    )
-    rows = min(w.sum() ** 2 / w2.sum() for w, w2 in (positives, negatives))
-    return Estimated(value, math.sqrt(variance), float(rows))
+    variance, rows, freedom = 0.0, math.inf, math.inf
+    for (w, w2, w4, n), rank in ((positives, lower), (negatives, higher)):
+        squares = (rank - value) ** 2
+        variance += float((w2 * squares).sum() / w.sum() ** 2)
+        rows = min(rows, float(w.sum() ** 2 / w2.sum()))
+        freedom = min(freedom, freedom_of(n, w2, w4, squares))
+    return Estimated(value, math.sqrt(variance), rows, freedom)
 
 
 def auc(population: GroupedPeople, group: int | None) -> Estimated:
@@ -451,7 +496,7 @@ def auc(population: GroupedPeople, group: int | None) -> Estimated:
 
 
 def _others(population: GroupedPeople, group: int, label: int) -> Floats:
-    """Sums of w and of w^2 by level of the other groups' people who have a label."""
+    """Sums of w, w^2, w^4 and 1 by level of the other groups' people who have a label."""
     own, everybody = (population.weights(index)[:, label] for index in (group, None))
     # Rounding must leave nobody where there is nobody.
     rest = everybody - own
@@ -480,12 +525,13 @@ def impact_ratio(population: GroupedPeople, group: int | None) -> Estimated:
     if group is None or base == 0.0:
         return UNDEFINED
     if group == reference:
-        return Estimated(1.0, 0.0, math.inf)
+        return Estimated(1.0, 0.0, math.inf, math.inf)
     value = rate / base
     # One more row on each side, so that a rate of 1 is not taken for certain.
     more = [(people.rows, (people.selection * people.rows + 1.0)) for people in (own, other)]
     variance = sum(1.0 / selected - 1.0 / (rows + 2.0) for rows, selected in more)
-    return Estimated(value, value * math.sqrt(variance), own.rows * base)
+    freedom = min(own.freedom, other.freedom)
+    return Estimated(value, value * math.sqrt(variance), own.rows * base, freedom)
 
 
 def standardized_difference(population: GroupedPeople, group: int | None) -> Estimated:
@@ -501,13 +547,14 @@ def standardized_difference(population: GroupedPeople, group: int | None) -> Est
     if group is None or deviation < 1e-9:
         return UNDEFINED
     if group == reference:
-        return Estimated(0.0, 0.0, math.inf)
+        return Estimated(0.0, 0.0, math.inf, math.inf)
     value = (own.mean_score - other.mean_score) / deviation
-    variance = sum(
-        people.variance((people.score - people.mean_score) / people.total / deviation)
+    a, b = (
+        people.moved(value, (people.score - people.mean_score) / people.total / deviation)
         for people in (own, other)
     )
-    return Estimated(value, math.sqrt(variance), min(own.rows, other.rows))
+    error, rows = math.hypot(a.error, b.error), min(a.rows, b.rows)
+    return Estimated(value, error, rows, min(a.freedom, b.freedom))
 
 
 def _median(population: GroupedPeople) -> tuple[int, float]:
@@ -533,8 +580,7 @@ def scoring_rate(population: GroupedPeople, group: int | None) -> Estimated:
     level, inside = population.once(("median",), lambda: _median(population))
     counted = np.where(people.level == level, inside, people.level > level)
     value = float((people.w * counted).sum() / people.total)
-    error = math.sqrt(people.variance((counted - value) / people.total))
-    return Estimated(value, error, people.rows)
+    return people.moved(value, (counted - value) / people.total)
 
 
 def _risk_parts(population: GroupedPeople) -> Ints:
@@ -580,9 +626,11 @@ def _adjusted(
         return UNDEFINED
     hit = people.kind == KINDS.index(of)
     value = float((people.w * inside * hit).sum()) / total
-    moves = inside * (hit - value) / total
-    rows = total**2 / float((people.w2 * inside**2).sum())
-    return Estimated(value, math.sqrt(people.variance(moves)), rows)
+    squares, w2, w4 = (hit - value) ** 2, people.w2 * inside**2, people.w4 * inside**4
+    used = inside > 0
+    freedom = freedom_of(people.n[used], w2[used], w4[used], squares[used])
+    error = math.sqrt(float((w2 * squares).sum())) / total
+    return Estimated(value, error, total**2 / float(w2.sum()), freedom)
 
 
 def adjusted_fpr(population: GroupedPeople, group: int | None) -> Estimated:

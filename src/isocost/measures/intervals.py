@@ -10,13 +10,20 @@ other measures (see derived)                         by their limits: :func:`int
 calibration_gap and its variants                     a test of each size on replicates, inverted
 differences                                          MOVER (Zou and Donner 2008) from the intervals
                                                      of the two groups; of Wilson's: Newcombe's
-disparities, highest, excess, target_cost, alpha     for all pairs of groups at once: stretched by
-                                                     Tukey's studentized range (Tukey and Kramer)
+disparities, highest                                 for all pairs of groups at once: Tukey's
+                                                     studentized range (Games and Howell 1976)
+excess, target_cost, alpha                           for all groups that may be the highest at once
 ===================================================  =============================================
 
 Every plain measure is a mean m = sum w x / sum w over some rows.  Its linearised variance is
 sum w^2 (x - m)^2 / (sum w)^2; a cell keeps sum w^2, so it needs no rows.  :class:`Estimates`
-computes value, standard error and degrees of freedom of every measure in every group, once.
+computes value, standard error and degrees of freedom of every measure in every group, once.  With
+heavy weights few rows decide how large the variance seems, and the degrees of freedom are as few
+(Satterthwaite 1946): a cell keeps sum w^4 for them.
+
+Where a tally knows whose rows belong together, the variance is the sum of u^2 over persons, u being
+what the rows of one move the mean by, and persons give the degrees of freedom.  A measure whose
+variance does not follow from sums of persons has the largest design effect of the others.
 
 Groups are different people, so their numbers are independent.  The questions about all of them
 (who costs most, is equal cost feasible, how much to withhold) are asked in a fixed order, each only
@@ -41,10 +48,11 @@ from isocost.checks import short
 from isocost.errors import Problem, UsageError, listing
 from isocost.groups import Group, group_names
 from isocost.measures.calibration import SMOOTH_CELLS, Levels, bin_noise, gap_noise, levels_of
-from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People
+from isocost.measures.derived import UNDEFINED, Estimated, GroupedPeople, People, freedom_of
 from isocost.measures.feasibility import Feasibility, compared_groups, examined_groups, reach_of
 from isocost.measures.rates import Columns, group_costs, trivial_costs
 from isocost.measures.table import BIAS, MEASURES, Measure, chosen_measures, cost_row
+from isocost.persons import Persons
 from isocost.question import DEFAULT, Question, asks
 from isocost.result import Record
 from isocost.tallies import Tally
@@ -185,8 +193,8 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
     inside = np.array([name in measure.over for name in KINDS])[people.kind]
     if not inside.any():
         return UNDEFINED
-    columns = (people.kind, people.n, people.w, people.w2)
-    kind, n, w, w2 = (column[inside] for column in columns)
+    columns = (people.kind, people.n, people.w, people.w2, people.w4)
+    kind, n, w, w2, w4 = (column[inside] for column in columns)
     a, b, c = measure.coefficients[kind].T
     x, within = a, np.zeros(1)
     if b.any() or c.any():
@@ -200,8 +208,11 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
         value = float((w * x).sum() / total)
     # As shares of the whole, so that no power of a weight is too large or too small.
     w, w2, off = w / total, w2 / total**2, x - value
-    terms = w2 * (off**2 + within)
+    squares = off**2 + within
+    terms = w2 * squares
     variance, inflation, skew = float(terms.sum()), 1.0, 0.0
+    weighted = effective < rows * (1.0 - 1e-9)
+    freedom = freedom_of(n, w2, w4 / total**2 / total**2, squares) if weighted else rows - 1.0
     if variance > 0:
         # The weight of a row as the cell's weight meets it; a row that is everything has no peer.
         leverage = np.minimum(w2 / w, 0.9)
@@ -209,15 +220,17 @@ def mean_of(measure: Measure, people: People, value: float | None = None) -> Est
         # Rows of a cell are taken to weigh the same here.
         cubes = w2 * np.sqrt(w2 / n) * (off**3 + 3.0 * off * within)
         skew = float(cubes.sum()) / variance / math.sqrt(variance)
-    weighted = effective < rows * (1.0 - 1e-9)
-    mean = Estimated(value, math.sqrt(variance), effective, inflation, skew, weighted, "mean")
+    error = math.sqrt(variance)
+    mean = Estimated(value, error, effective, freedom, inflation, skew, weighted, "mean")
     if within.any():
         return mean
+    if not weighted:
+        mean = replace(mean, freedom=math.inf)
     if measure.limits == (0.0, 1.0) and ((x == 0) | (x == 1)).all():
         return replace(mean, form="proportion")
     _, level = np.unique(x, return_inverse=True)
     if rows - float(np.bincount(level, n).max()) >= min(RARE, rows / 2.0):
-        return mean
+        return replace(mean, freedom=freedom)
     # The terms of the measure at the lowest and the highest score of the group.
     ends = np.array([people.score.min(), people.score.max()])
     a, b, c = measure.coefficients[np.unique(kind)].T[:, :, None]
@@ -232,8 +245,9 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
     the number of rows that gives its standard error (Korn and Graubard 1998).  A mean that few rows
     decide has the same kind of interval, between the lowest and the highest score of the group.  A
     ratio has Student's interval of its logarithm, and one of 0 the limit that a score test of a
-    count of 0 gives.  Everything else has Student's interval, corrected for skewness; and with
-    less than two effective rows all that is possible.
+    count of 0 gives.  Everything else has Student's interval, corrected for skewness; where weights
+    differ the skewness is hardly known, and no end is nearer than without the correction.  With
+    less than two effective rows the interval is all that is possible.
     """
     from scipy.special import stdtrit
 
@@ -246,7 +260,7 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
         return limits
     share, (low, high) = (1.0 + confidence) / 2.0, limits
     z = normal_quantile(share)
-    factor = number.inflation * float(stdtrit(number.freedom, share)) if rows >= 2 else z
+    factor = number.inflation * float(stdtrit(min(number.freedom, 1e9), share)) if rows >= 2 else z
     ends = number.seen if number.form == "rare" else limits
     if number.form != "mean" and math.isfinite(ends[1] - ends[0]):
         variance = (value - ends[0]) * (ends[1] - value)
@@ -263,6 +277,8 @@ def interval_of(number: Estimated, limits: Interval, confidence: float) -> Inter
         interval = value * math.exp(-reach), value * math.exp(reach)
     else:
         least, most = skewed_interval(value, error, number.skew, factor)
+        if number.weighted:
+            least, most = min(least, value - factor * error), max(most, value + factor * error)
         interval = max(low, least), min(high, most)
     return around(value, interval)
 
@@ -308,19 +324,81 @@ class Estimates:
 
         def compute() -> Estimated:
             if measure.is_derived:
-                return measure.estimated(self.people, group)
+                return self.clustered(measure, group, measure.estimated(self.people, group))
             people = self.people.people(group)
-            return mean_of(
-                measure,
-                people.decided if measure.counts_decisions else people,
-                float(self.column(measure)[_place(group)]),
-            )
+            value = float(self.column(measure)[_place(group)])
+            mean = mean_of(measure, people.decided if measure.counts_decisions else people, value)
+            return self.clustered(measure, group, mean)
 
         return self.people.once(("number", measure.name, group), compute)
 
     def interval(self, measure: Measure, group: int | None) -> Interval:
         """The interval of a measure that is no calibration gap."""
         return interval_of(self.number(measure, group), measure.limits, self.question.level)
+
+    def repeated(self, group: int | None) -> Persons | None:
+        """The persons of the tally, if some in a group have several rows."""
+        persons, at = self.tally.persons, slice(None) if group is None else group
+        alone = persons is None or persons.number[at].sum() > self.tally.totals.n[at].sum() - 0.5
+        return None if alone else persons
+
+    def moves(self, measure: Measure, group: int | None) -> Floats | None:
+        """What a unit of each sum of a person adds to a mean A / B, and to B / B; None if unknown.
+
+        With the sums of persons, A_p and B_p, these are (A_p - m B_p) / B and B_p / B.
+        """
+        if self.tally.persons is None or not measure.is_plain:
+            return None
+        over = np.zeros((len(KINDS), 3))
+        over[:, 0] = [kind in measure.over for kind in KINDS]
+        known, people = self.tally.persons, self.people.people(group)
+        a, b = (known.adds(x, self.people.threshold) for x in (measure.coefficients, over))
+        if a is None or b is None:
+            return None
+        sums = people.sums[[SUMS.index(name) for name in ("w", "wh", "wh2")]].T
+        total = float((sums * over).sum())
+        return np.array([a - float((sums * measure.coefficients).sum()) / total * b, b]) / total
+
+    def clustered(self, measure: Measure, group: int | None, number: Estimated) -> Estimated:
+        """A number of a group, with the error it has where people have several rows.
+
+        The variance of a mean is the sum of its squared moves over persons.  Other numbers have the
+        largest design effect of such means.
+        """
+        persons = self.repeated(group)
+        if persons is None or not 0.0 < number.rows < math.inf:
+            return number
+        moves, rows = self.moves(measure, group), number.rows
+        if moves is None:
+            others = range(len(self.tally.groups)) if measure.compares else ()
+            effect = max(map(self.effect, {group, *others}))
+            return number.clustered(effect, self.number(BIAS, group).share)
+        (variance, _), (_, square) = persons.covariances(group, moves)
+        effect, share = variance / max(number.error**2, 1e-300), 1.0 / square / rows
+        if square > 0.5 or number.error == 0.0:
+            # Nothing tells how rows of a person vary: all may be the same.
+            effect = 1.0 / share
+        return number.clustered(effect if effect > SLACK else 1.0, share)
+
+    def effect(self, group: int | None, names: Collection[str] = ()) -> float:
+        """The largest design effect of the means of a group that is known, at least 1.
+
+        With ``names``, of these measures, if one of them is known.
+        """
+
+        def largest() -> float:
+            known = [row for row in MEASURES.values() if self.moves(row, group) is not None]
+            named = [row for row in known if row.name in names]
+            numbers = [self.number(row, group) for row in named or known]
+            return max([1.0, *(number.effect for number in numbers if number.error > 0.0)])
+
+        return self.people.once(("effect", group, *names), largest)
+
+    def paid(self, group: int | None) -> Floats:
+        """The covariances of generalized FPR, generalized FNR and base rate between persons."""
+        persons, rows = self.repeated(group), [MEASURES[name] for name in (*PAID, "base_rate")]
+        moves = [one[0] for row in rows if (one := self.moves(row, group)) is not None]
+        return np.zeros((3, 3)) if persons is None else persons.covariances(group, np.array(moves))
 
     def column(self, measure: Measure) -> Floats:
         """The value of a measure in each group, and last that of everybody."""
@@ -354,7 +432,9 @@ class Estimates:
 
     def levels(self, group: int | None) -> Levels:
         """The levels of a group, for calibration gaps."""
-        return self.people.once(("levels", group), lambda: levels_of(self.tally, group))
+        return self.people.once(
+            ("levels", group), lambda: levels_of(self.tally, group, self.effect(group))
+        )
 
     @cached_property
     def costs(self) -> dict[str, Floats]:
@@ -375,25 +455,43 @@ class Estimates:
         values = {name: self.column(measure) for name, measure in self.measures.items()}
         return columns | values | self.costs
 
-    def cost_interval(self, group: int | None) -> Interval:
-        """The interval of the cost of errors."""
+    def cost_interval(self, group: int | None) -> tuple[Interval, float]:
+        """The interval of the cost of errors, and its degrees of freedom."""
         cost, at = self.question.cost, _place(group)
         amounts = cost.amounts(None if group is None else self.tally.groups[group])
         if cost.by_base_rate:
             row, people = cost_row(*amounts), self.people.people(group)
             number = mean_of(row, people, float(self.costs["cost"][at]))
-            return interval_of(number, row.limits, self.question.level)
+            number = self.clustered(row, group, number)
+            return interval_of(number, row.limits, self.question.level), number.freedom
         parts = []
         for name, amount in zip(PAID, amounts, strict=True):
             if amount:
                 low, high = self.interval(MEASURES[name], group)
-                value = float(self.column(MEASURES[name])[at])
-                parts.append((amount * value, (amount * low, amount * high)))
+                number = self.number(MEASURES[name], group)
+                span = amount * number.value, (amount * low, amount * high)
+                parts.append((*span, number.freedom))
         if len(parts) == 1:
-            return parts[0][1]
-        # Positives and negatives are different people.
-        (a, of_a), (b, (low, high)) = parts
-        return difference(a, of_a, -b, (-high, -low))
+            return parts[0][1:]
+        # Positives and negatives are different people, unless people have several rows; the
+        # smaller number of degrees of freedom is on the safe side.
+        (a, of_a, freedom), (b, of_b, other) = parts
+        (u, both, _), (_, v, _), _ = self.paid(group).tolist()
+        shared = both / math.sqrt(u * v) if u * v > 0.0 else 0.0
+        x, y = ([own - low, high - own] for own, (low, high) in ((a, of_a), (b, of_b)))
+        down, up = (
+            math.sqrt(p * p + q * q + 2.0 * shared * p * q) for p, q in zip(x, y, strict=True)
+        )
+        return (a + b - down, a + b + up), min(freedom, other)
+
+    def freedom(self, name: str, group: int) -> float:
+        """The degrees of freedom of the interval of a number; infinite if it is a gap's."""
+        if name == "cost":
+            return self.cost_interval(group)[1]
+        measure = MEASURES["base_rate"] if name == "trivial_cost" else self.measures.get(name)
+        if measure is None or measure.of_levels is not None:
+            return math.inf
+        return self.number(measure, group).freedom
 
     def trivial_interval(self, group: int | None) -> Interval:
         """The interval of the trivial cost, the image of that of the base rate."""
@@ -408,30 +506,42 @@ class Estimates:
     def covariance(self, group: int) -> float:
         """The covariance of the cost with the trivial cost, by linearization.
 
-        The rates of a plain cost are means over one label, which do not covary with the base rate.
+        The rates of a plain cost are means over one label, which do not covary with the base rate
+        unless people have several rows.
         """
         cost, own = self.question.cost, self.people.people(group)
-        if not cost.by_base_rate:
-            return 0.0
         fp, fn = cost.amounts(self.tally.groups[group])
         rate = float(self.column(MEASURES["base_rate"])[group])
+        if self.repeated(group) is not None:
+            slope, parts = fp - fn, np.array([fp, fn, 0.0])
+            if cost.by_base_rate:
+                c_fp, c_fn = (self.value(name, group) for name in PAID)
+                slope = (fp + fn) * (1.0 - 2.0 * rate)
+                parts = np.array([fp * (1.0 - rate), fn * rate, fn * c_fn - fp * c_fp])
+            return slope * float(self.paid(group)[2] @ parts)
+        if not cost.by_base_rate:
+            return 0.0
         paid = np.where(own.label == 1, fn * (1.0 - own.score), fp * own.score)
         terms = own.w2 * (paid - self.costs["cost"][group]) * (own.label - rate)
         return (fp + fn) * (1.0 - 2.0 * rate) * float(terms.sum()) / own.total**2
 
     def share_interval(self, group: int | None) -> Interval:
         """The interval of the share of the weight that is this group's."""
-        own, everybody = (
-            np.array([x.n.sum(), x.w.sum(), x.w2.sum()])
-            for x in (self.people.people(group), self.people.people(None))
-        )
+
+        def sums(index: int | None) -> Floats:
+            people, share = self.people.people(index), self.number(BIAS, index).share
+            own = np.array([getattr(people, name).sum() for name in ("n", "w", "w2", "w4")])
+            # A person weighs what all rows weigh.
+            return own / share ** np.array([0.0, 0.0, 1.0, 3.0])
+
+        own, everybody = (sums(index) for index in (group, None))
         # Rounding may leave less than nothing for the others.
         rest = np.maximum(everybody - own, 0.0)
         alone = rest[0] < 0.5 or rest[1] == 0.0
         # It is the base rate if people of the group are the positives.
-        n, w, w2 = (own if alone else np.stack([own, rest], axis=1)).reshape(3, -1)
+        n, w, w2, w4 = (own if alone else np.stack([own, rest], axis=1)).reshape(4, -1)
         label, none = np.array([1, 0])[: len(n)], np.zeros(len(n))
-        people = People(label, label, label > 1, n, w, w2, none, none, none)
+        people = People(label, label, label > 1, n, w, w2, w4, none, none)
         value = 1.0 if alone else float(own[1] / (own[1] + rest[1]))
         share = mean_of(MEASURES["base_rate"], people, value)
         return interval_of(share, (0.0, 1.0), self.question.level)
@@ -451,7 +561,7 @@ class Estimates:
         }
         spans["share"] = self.share_interval(group)
         if group is not None or not question.cost.is_per_group:
-            spans["cost"] = self.cost_interval(group)
+            spans["cost"], _ = self.cost_interval(group)
             spans["trivial_cost"] = self.trivial_interval(group)
         low, high = self.interval(BIAS, group)
         sizes = sorted((abs(low), abs(high)))
@@ -471,29 +581,58 @@ class Estimates:
         return spans, floors["calibration_gap"]
 
 
+def design_effects(tally: Tally, names: Collection[str] = ()) -> Floats:
+    """The largest design effect in each group, of some numbers if ``names`` are given."""
+    if tally.persons is None:
+        return np.ones(len(tally.groups))
+    known = tally.persons.thresholds or (DEFAULT.threshold,)
+    estimates = Estimates(tally, DEFAULT.but(threshold=known[0]))
+    names = (*names, *PAID) if "cost" in names else tuple(names)
+    return np.array([estimates.effect(index, names) for index in range(len(tally.groups))])
+
+
 def _place(group: int | None) -> int:
     return -1 if group is None else group
 
 
-@lru_cache(maxsize=256)
-def range_quantile(probability: float, groups: int) -> float:
-    """The quantile of the range of so many standard normal variates.
+def range_quantile(probability: float, groups: int, few: Floats | float = 0.0) -> Floats:
+    """The quantile of the range of so many standard normal variates, over an independent error.
 
-    P(range <= q) = k int phi(x) (Phi(x + q) - Phi(x))^(k - 1) dx.
+    ``few`` is 1 over the degrees of freedom of the error, at most 1; with 0 it is known.
 
     Examples
     --------
-    >>> round(range_quantile(0.95, 2), 3), round(range_quantile(0.95, 10), 3)
-    (2.772, 4.474)
+    >>> range_quantile(0.95, 10, np.array([0.0, 0.1])).round(2).tolist()
+    [4.47, 5.6]
+    """
+    table: Floats = np.exp(np.interp(few, *_range_table(probability, groups)))
+    return table
+
+
+@lru_cache(maxsize=256)
+def _range_table(probability: float, groups: int) -> tuple[Floats, Floats]:
+    """1 over degrees of freedom, and the logarithm of the quantile of the studentized range.
+
+    P(range <= q) = k int phi(x) (Phi(x + q) - Phi(x))^(k - 1) dx, and with s the error, so that
+    f s^2 is chi-squared with f degrees of freedom, the mean of P(range <= q s).
     """
     from scipy.special import ndtr
 
-    if groups == 2:
-        return math.sqrt(2.0) * normal_quantile((1.0 + probability) / 2.0)
     x, density = _normal_grid()
-    q = np.arange(0.0, 16.0, 0.01)[:, None]
-    inside = (ndtr(x + q) - ndtr(x)) ** (groups - 1)
-    return float(np.interp(probability, groups * inside @ density, q[:, 0]))
+    size = np.arange(0.0, 16.0, 0.01)
+    within = groups * (ndtr(x + size[:, None]) - ndtr(x)) ** (groups - 1) @ density
+    few = np.linspace(0.0, 1.0, 41) ** 1.5
+    freedom = 1.0 / np.maximum(few, 1e-7)[:, None]
+    log_s = np.arange(-14.0, 6.0, 0.1) / np.sqrt(2.0 * freedom)
+    chance = np.exp(freedom * (log_s - np.expm1(2.0 * log_s) / 2.0))
+    chance /= chance.sum(axis=1, keepdims=True)
+    low, high = np.full(few.shape, -1.0), np.full(few.shape, 8.0)
+    for _ in range(36):
+        middle = (low + high) / 2.0
+        reached = np.interp(np.exp(middle[:, None] + log_s), size, within)
+        below = (chance * reached).sum(axis=1) < probability
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return few, high
 
 
 @lru_cache(maxsize=256)
@@ -540,20 +679,46 @@ class CostBounds:
 def stretch(confidence: float, groups: int) -> float:
     """Factor by which intervals are widened so that they bound all differences at once."""
     z = normal_quantile((1.0 + confidence) / 2.0)
-    return range_quantile(confidence, groups) / math.sqrt(2.0) / z
+    return float(range_quantile(confidence, groups)) / math.sqrt(2.0) / z
 
 
-def pair_bounds(a: Floats, b: Floats, factor: float = 1.0) -> tuple[Floats, Floats]:
+def pair_bounds(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """The bounds of a_s - b_t for all s and t; a and b have value, lower and upper end as columns.
 
-    Groups are independent (MOVER, Zou and Donner 2008); both intervals are stretched by ``factor``.
+    Groups are independent (MOVER, Zou and Donner 2008).
     """
     value = a[:, None, 0] - b[None, :, 0]
     a_low, a_high = a[:, 0] - a[:, 1], a[:, 2] - a[:, 0]
     b_low, b_high = b[:, 0] - b[:, 1], b[:, 2] - b[:, 0]
-    low: Floats = value - factor * np.hypot(a_low[:, None], b_high[None, :])
-    high: Floats = value + factor * np.hypot(a_high[:, None], b_low[None, :])
+    low: Floats = value - np.hypot(a_low[:, None], b_high[None, :])
+    high: Floats = value + np.hypot(a_high[:, None], b_low[None, :])
     return low, high
+
+
+def least_differences(values: Floats, confidence: float) -> Floats:
+    """The differences a_s - a_t that are established at least, while all pairs are looked at.
+
+    The intervals give the standard errors, and the studentized range with the degrees of freedom
+    of each pair how many of them count (Games and Howell 1976).  ``values`` has value, lower and
+    upper end and degrees of freedom as columns.  A bound that is not positive may be too high.
+    """
+    from scipy.special import stdtrit
+
+    if len(values) == 2:
+        return pair_bounds(values, values)[0]
+    value, low, high = values[:, :3].T
+    freedom = np.clip(values[:, 3], 1.0, 1e9)
+    one = stdtrit(freedom, (1.0 + confidence) / 2.0)
+    below, above = ((value - low) / one) ** 2, ((high - value) / one) ** 2
+    apart, error = value[:, None] - value, np.sqrt((below[:, None] + above) / 2.0)
+    bounds: Floats = apart - range_quantile(confidence, len(values)) * error
+    # Known errors, as if the degrees of freedom were infinite, settle most pairs.
+    s, t = np.nonzero(bounds > 0.0)
+    # One over the degrees of freedom of a sum of two variances (Welch 1947).
+    few = below[s] ** 2 / freedom[s] + above[t] ** 2 / freedom[t]
+    few /= np.maximum((below[s] + above[t]) ** 2, 1e-300)
+    bounds[s, t] = apart[s, t] - range_quantile(confidence, len(values), few) * error[s, t]
+    return bounds
 
 
 def difference(a: float, of_a: Interval, b: float, of_b: Interval) -> Interval:
@@ -574,33 +739,53 @@ def range_interval(values: Floats, confidence: float, measure: Measure | None = 
     Its lower end is the largest difference that is established for some pair while all pairs are
     looked at; it is 0 with the given confidence if all groups are alike.  Its upper end is the
     largest of all pairs' own upper ends, or what the limits of the measure allow.  ``values`` has
-    value, lower and upper end as columns; groups without them are left out.
+    value, lower and upper end and degrees of freedom as columns; groups without them are left out.
 
     Examples
     --------
-    >>> ends = range_interval(np.array([[0.2, 0.1, 0.3], [0.5, 0.4, 0.6]]), 0.95)
+    >>> values = np.array([[0.2, 0.1, 0.3, math.inf], [0.5, 0.4, 0.6, math.inf]])
+    >>> ends = range_interval(values, 0.95)
     >>> [round(end, 3) for end in ends]
     [0.159, 0.441]
     """
-    values = values[np.isfinite(values).all(axis=1)]
+    values = values[np.isfinite(values[:, :3]).all(axis=1)]
     if len(values) < 2:
         return UNKNOWN
-    low, _ = pair_bounds(values, values, stretch(confidence, len(values)))
+    low = least_differences(values, confidence)
     _, high = pair_bounds(values, values)
     most = math.inf if measure is None else measure.limits[1] - measure.limits[0]
     ends = max(0.0, float(low.max())), min(most, float(high.max()))
     return around(float(np.ptp(values[:, 0])), ends)
 
 
-def _highest_of(bounds: CostBounds, candidates: Ints) -> Interval:
+def highest_candidates(costs: Floats, confidence: float) -> list[int]:
+    """The groups that may be the one whose errors cost most: no other is surely above them.
+
+    ``costs`` has value, lower and upper end and degrees of freedom as columns.
+    """
+    above = least_differences(costs, confidence)
+    np.fill_diagonal(above, -np.inf)
+    return [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
+
+
+def _highest_of(bounds: CostBounds, candidates: Ints, other: int | None = None) -> Interval:
     """The interval of the highest cost of some groups, all of which may be the highest.
 
     The highest of several noisy costs is too high.  So the lower ends are lowered until all of them
-    hold together.
+    hold together; or, if they are compared with those of an ``other`` group, until all differences
+    from that one do (Dunnett 1955).
     """
-    one = (1.0 + bounds.confidence) / 2.0
-    factor = normal_quantile(one ** (1.0 / len(candidates))) / bounds.z
+    one, several = (1.0 + bounds.confidence) / 2.0, len(candidates)
     value, low, high = bounds.cost[candidates].T
+    factor = normal_quantile(one ** (1.0 / several)) / bounds.z
+    if other is not None and several > 1:
+        variance = float(((value - low) ** 2).mean())
+        own = float(bounds.cost[other, 2] - bounds.cost[other, 0]) ** 2
+        # In steps, because each takes a while.
+        share = min(max(round(20.0 * variance / (variance + own + 1e-300)), 1), 19) / 20.0
+        within = _spread_within(SPREADS, several, 1, share)
+        square = (float(np.interp(one, within, SPREADS)) / bounds.z) ** 2
+        factor = math.sqrt((square - (1.0 - share)) / share)
     return max(0.0, float((value - factor * (value - low)).max())), float(high.max())
 
 
@@ -660,7 +845,7 @@ def alpha_intervals(
         if not len(others):
             others = np.array([s for s in range(len(bounds.cost)) if s != t], dtype=np.intp)
         value = float(bounds.cost[others, 0].max())
-        low, high = around(value, _highest_of(bounds, others))
+        low, high = around(value, _highest_of(bounds, others, t))
         ends = (
             _solve(bounds, t, value, value - low, side=2),
             _solve(bounds, t, value, high - value, side=1),
@@ -743,9 +928,13 @@ class Intervals(Record):
         What it was made with.
     method : str
         "replicates", or "analytic" when there are none.
+    approximate : tuple of str
+        Numbers whose variance does not follow from the persons of the tally: it has the largest
+        design effect of those that do.  Empty if nobody is known to have several rows.
     """
 
-    unwritten = ("groups", "overall", "gap_floors")
+    unwritten = ("groups", "overall", "gap_floors", "approximate")
+    also = ("approximate?",)
 
     groups: dict[Group, dict[str, Interval]]
     overall: dict[str, Interval]
@@ -762,6 +951,7 @@ class Intervals(Record):
     replicates: int
     seed: int
     method: str
+    approximate: tuple[str, ...] = ()
 
 
 @asks("cost", "threshold")
@@ -777,9 +967,9 @@ def intervals(tally: Tally, question: Question) -> Intervals:
 
     Notes
     -----
-    Rows are taken to be drawn independently: for several rows a person, or people who come in
-    clusters, intervals are too narrow.  Each interval stands for itself; of twenty at 95 %,
-    expect one to miss.
+    Rows are taken to be drawn independently, unless the tally has persons: then persons are.  For
+    people who come in other clusters, intervals are too narrow.  Each interval stands for itself;
+    of twenty at 95 %, expect one to miss.
 
     The plug-in gap is too high for small samples, so it lies near the top of its interval.
 
@@ -803,31 +993,32 @@ def intervals(tally: Tally, question: Question) -> Intervals:
     return intervals_of(Estimates(tally, question, groups), reach)
 
 
-def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
-    """The intervals of an audit of the groups whose feasibility is ``reach``."""
+def intervals_of(estimates: Estimates, reach: Feasibility, outside: int = 0) -> Intervals:
+    """The intervals of an audit of the groups whose feasibility is ``reach``.
+
+    ``outside`` is how many groups that are not in the tally are examined with these.
+    """
     tally, question, groups = estimates.tally, estimates.question, tuple(reach.costs)
-    level, examined = question.level, len(examined_groups(tally, question.min_group))
+    level, examined = question.level, len(examined_groups(tally, question.min_group)) + outside
     draws = normal_draws(question.replicates, question.seed) if question.replicates else None
     everyone = (*range(len(tally.groups)), None)
     spans = [estimates.spans(group, draws, examined) for group in everyone]
 
     def ends(name: str, some: Sequence[Group]) -> Floats:
-        """Value, lower and upper end of a number for each of some groups."""
-        indices = map(tally.index_of, some)
-        return np.array([(estimates.columns[name][i], *spans[i][0][name]) for i in indices])
+        """Value, lower and upper end and degrees of freedom of a number in each of some groups."""
+        column, at = estimates.columns[name], [tally.index_of(group) for group in some]
+        return np.array([(column[i], *spans[i][0][name], estimates.freedom(name, i)) for i in at])
 
     costly = [group for group in groups if not math.isnan(reach.costs[group])]
     pair, candidates, probability = (groups[0], groups[-1]), list[int](), math.nan
     excess = target = UNKNOWN
     alpha = [UNKNOWN] * len(costly)
     if len(costly) > 1:
-        cost, trivial = ends("cost", costly), ends("trivial_cost", costly)
+        known = ends("cost", costly)
+        cost, trivial = known[:, :3], ends("trivial_cost", costly)[:, :3]
         covariance = np.array([estimates.covariance(tally.index_of(g)) for g in costly])
         bounds = CostBounds(cost, trivial, covariance, reach.tolerance, level, tally.n)
-        # The groups that may be the one whose errors cost most: no other is surely above them.
-        above, _ = pair_bounds(cost, cost, stretch(level, len(costly)))
-        np.fill_diagonal(above, -np.inf)
-        candidates = [int(i) for i in np.flatnonzero(above.max(axis=0) <= SLACK)]
+        candidates = highest_candidates(known, level)
         excess, probability = _excess_of(bounds)
         shares = np.array([reach.alpha[group] for group in costly])
         alpha = alpha_intervals(bounds, candidates, shares)
@@ -843,7 +1034,7 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         overall=spans[-1][0],
         differences={
             name: difference(a, (a_low, a_high), b, (b_low, b_high))
-            for name, ((a, a_low, a_high), (b, b_low, b_high)) in both.items()
+            for name, ((a, a_low, a_high, _), (b, b_low, b_high, _)) in both.items()
         },
         compared=pair,
         disparities={
@@ -860,13 +1051,20 @@ def intervals_of(estimates: Estimates, reach: Feasibility) -> Intervals:
         replicates=question.replicates,
         seed=question.seed,
         method="replicates" if question.replicates else "analytic",
+        approximate=tuple(
+            name
+            for name, row in estimates.measures.items()
+            # The interval of the bound is that of the bias, which is a mean.
+            if estimates.repeated(None) and estimates.moves(row, None) is None
+            if name != "calibration_gap_bound"
+        ),
     )
 
 
 def disparity_intervals(
     estimates: Estimates, names: Collection[str], groups: Sequence[Group]
 ) -> dict[str, Interval]:
-    """The intervals of some disparities of an audit, plain measures or "cost", and no others.
+    """The intervals of some disparities of an audit: of plain measures, "bias" or "cost".
 
     Examples
     --------
@@ -878,13 +1076,16 @@ def disparity_intervals(
     """
     disparities = {}
     for name in names:
-        ends = []
+        row, ends = BIAS if name == BIAS.name else MEASURES.get(name), []
         for index in map(estimates.tally.index_of, groups):
-            if name == "cost":
-                span = estimates.cost_interval(index)
+            if row is None:
+                value, (span, freedom) = (
+                    estimates.value(name, index),
+                    estimates.cost_interval(index),
+                )
             else:
-                span = estimates.interval(MEASURES[name], index)
-            ends.append((estimates.value(name, index), *span))
-        level = estimates.question.level
-        disparities[name] = range_interval(np.array(ends), level, MEASURES.get(name))
+                value, span = float(estimates.column(row)[index]), estimates.interval(row, index)
+                freedom = estimates.number(row, index).freedom
+            ends.append((value, *span, freedom))
+        disparities[name] = range_interval(np.array(ends), estimates.question.level, row)
     return disparities

@@ -16,7 +16,7 @@ import numpy as np
 from isocost.cells import Cells
 from isocost.errors import require_package
 from isocost.groups import Group
-from isocost.measures.intervals import normal_quantile, score_interval
+from isocost.measures.intervals import design_effects, normal_quantile, score_interval
 from isocost.plots.display import PALETTE
 from isocost.repairs.review import EDGES, REVIEWERS, HandedOver
 from isocost.tallies import Tally
@@ -262,9 +262,10 @@ def came_true(tally: Tally, group: int, level: float) -> list[dict[str, float]]:
     """
     cells, tenth = _tenths(tally, group)
     z, points = normal_quantile((1.0 + level) / 2.0), []
+    effect = float(design_effects(tally)[group])
     for place in np.unique(tenth).tolist():
         own = cells.take(np.flatnonzero(tenth == place))
-        w, rows = float(own.w.sum()), float(own.w.sum() ** 2 / own.w2.sum())
+        w, rows = float(own.w.sum()), float(own.w.sum() ** 2 / own.w2.sum() / effect)
         share = float((own.w * own.label).sum()) / w
         low, high = score_interval(share, share * (1.0 - share), rows, (0.0, 1.0), z)
         ends = {"lo": place / 10, "hi": (place + 1) / 10, "n": float(own.n.sum()), "weight": w}

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
@@ -41,10 +41,10 @@ from isocost.errors import (
     require_package,
     speaking,
 )
-from isocost.groups import group_names, names_of, to_json
-from isocost.judging.audit import Audit, audited, audits
+from isocost.groups import Group, group_names, names_of, to_json
+from isocost.judging.audit import Audit, Others, audited, audits
 from isocost.measures.feasibility import fitted_groups
-from isocost.measures.intervals import Estimates
+from isocost.measures.intervals import UNKNOWN, Estimates
 from isocost.measures.table import MEASURES, Measure
 from isocost.page.charts import INSTALL, altair
 from isocost.page.payload import FORMAT, VERSION, Origin, held_tally, page_file, payload
@@ -185,7 +185,8 @@ def report_html(
     # SOURCE_DATE_EPOCH, in seconds, makes reports reproducible.
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
-    names = names_of(audit.groups)
+    others, names = others_of(audit, kept, held["min_count"]), names_of(audit.groups)
+    told = {*kept, *others.examined, *others.small}
     made = {
         "title": title or "Do errors cost every group the same?",
         "versions": versions(),
@@ -195,12 +196,25 @@ def report_html(
         "groups": [to_json(group) for group in kept],
         "question": kept_question.to_dict(),
         "own_measures": [_measure_dict(one) for one in own],
-        "one_label": [names[g] for g in audit.examined if g not in audit.compared],
+        "others": others.to_dict(),
+        "hidden": [name for group, name in names.items() if group not in told],
         "rules": None if rules is None else {n: r.to_json() for n, r in named_rules(rules).items()},
     }
     is_whole = not (held["merged"] or held["left_out"])
     functions = [one for one in own if not one.is_plain]
     return remade(held, made, functions, audit.estimates if is_whole else None)
+
+
+def others_of(audit: Audit, kept: Collection[Group], least: int) -> Others:
+    """What a page is told of the groups that it does not hold; nothing of fewer than ``least``."""
+    counts = dict(zip(audit.groups, audit.tally.totals.n, strict=True))
+    examined = {
+        group: one
+        for group, one in audit.examined.items()
+        if group not in kept and not ((counts[group] > 0) & (counts[group] < least)).any()
+    }
+    small = {group: math.nan if least else n for group, n in audit.too_small.items()}
+    return Others(examined, audit.bias if examined else UNKNOWN, small)
 
 
 def _measure_dict(measure: Measure) -> dict[str, Any]:
@@ -231,7 +245,8 @@ def remade(
     question = Question.from_dict(made["question"])
     measures = [*dict.fromkeys([*question.measures, *ALWAYS]), *own]
     tally = held_tally(held, made["groups"])
-    subject = audited(tally, question.but(measures=measures), known)
+    others = Others.from_dict(made["others"])
+    subject = audited(tally, question.but(measures=measures), known, others)
     texts = made["rules"]
     rules = None if texts is None else {name: Rule.from_json(one) for name, one in texts.items()}
     data = view(subject, held, made, rules)

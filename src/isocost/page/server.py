@@ -643,22 +643,9 @@ def serve(
     timeout: float = TIMEOUT,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Serve the page until Ctrl-C.
+    """Serve the page until Ctrl-C; the options are those of ``isocost serve``.
 
-    Parameters
-    ----------
-    data : str, optional
-        A file or a glob to open first.
-    port : int
-        Port on the loopback address; 0 for any free one.
-    browser : bool
-        Whether to open the page in the browser.
-    max_size : int
-        The largest file that may be uploaded, in bytes.
-    timeout : float
-        Seconds that a connection may be silent while it has something to send.
-    say : callable
-        Prints the address of the page.  An address works once; after that, another is printed.
+    ``say`` prints the address of the page, which works once; after that, another is printed.
     """
     rule, step = "needs the packages starlette and uvicorn", 'pip install "isocost[serve]"'
     for module in ("starlette", "uvicorn"):

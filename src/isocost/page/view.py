@@ -32,7 +32,7 @@ from isocost.judging.offers import Compared, Offer, compared
 from isocost.judging.unseen import NUMBERS, Outlook, Unseen, is_made_from, unseen
 from isocost.measures.bounds import bounds
 from isocost.measures.feasibility import MIN_LABEL
-from isocost.measures.intervals import Estimates
+from isocost.measures.intervals import Estimates, stretch
 from isocost.measures.rates import require_all_decided
 from isocost.page.charts import (
     MARKS,
@@ -75,11 +75,12 @@ from isocost.verdict.wording import (
     FEW,
     MOST_IN_PLANE,
     MOST_SHARES,
+    between_fields,
     blocked_group,
     changed_groups,
     figures_of,
     is_offered,
-    more_data,
+    named_groups,
     reading_notes,
     statement,
 )
@@ -163,7 +164,6 @@ def view(
     supplied = lines if rules is not None else []
     outlooks = {one.label: o for one in lines if (o := _outlook(audit, one)) is not None}
     said = facts(audit, made["title"], hidden, files, vocabulary)
-    too_small = [name for name in held["left_out"] if name not in made["one_label"]]
     defers = any(one.rule is not None and one.rule.defers for one in supplied)
     titles = {n: t for n, t in NUMBERS.items() if n != "handed_over" or defers}
     level = audit.confidence or DEFAULT.confidence or math.nan
@@ -171,8 +171,8 @@ def view(
         **said,
         "decided_only": decided_only(audit, held),
         "missing": [
-            WORDS[name].format(groups=listing(groups, FEW))
-            for name, groups in (("one_label", made["one_label"]), ("left_out", too_small))
+            WORDS[name].format(groups=listing(groups, FEW), min_count=held["min_count"])
+            for name, groups in (("hidden", made["hidden"]), ("not_here", held["left_out"]))
             if groups
         ],
         "computed": computed(audit, made, held),
@@ -272,7 +272,7 @@ def facts(
     ``hidden`` are the indices of groups whose rates at the threshold must not be shown;
     ``data`` are the files that commands name.
     """
-    said = statement(audit, spoken_names(audit.groups), data, vocabulary)
+    said = statement(audit, spoken_names(named_groups(audit)), data, vocabulary)
     reach, doubt = audit.feasibility, _doubt(audit)
     if not reach.feasible:
         why = "not" if audit.advised.reason == "infeasible" else "not_measured"
@@ -314,18 +314,19 @@ def keys(audit: Audit, vocabulary: Vocabulary = NEUTRAL) -> Iterator[dict[str, A
 
     What the verdict rests on stands out.
     """
-    names, reason, figures = spoken_names(audit.groups), audit.advised.reason, figures_of(audit)
+    names, reason = spoken_names(named_groups(audit)), audit.advised.reason
+    figures = figures_of(audit)
     yield {
         "value": f"{audit.tally.n:,.0f}",
         "label": WORDS["key_people"].format(people=vocabulary.fields()["people"]),
         "note": fill(WORDS["key_people_note"], count=str(len(audit.groups))),
     }
-    worst = max(audit.compared, key=lambda group: audit.groups[group].calibration_gap)
+    worst = max(audit.examined, key=lambda group: audit.examined[group].gap)
     yield {
-        "value": f"{figures.points(audit.groups[worst].calibration_gap)} points",
+        "value": f"{figures.points(audit.examined[worst].gap)} points",
         "label": WORDS["key_gap"],
         "note": fill(WORDS["key_gap_note"], group=names[worst]),
-        "alert": reason == "uncalibrated",
+        "alert": audit.advised.calibrated == "no",
     }
     interval = None
     if audit.intervals is not None and audit.verdict.enough:
@@ -520,7 +521,7 @@ def page_commands(audit: Audit, names: Sequence[str], files: Sequence[str]) -> d
     {'read': '"my data.csv"', 'drop': ['--drop-group=men', '--drop-group="old women"']}
     """
     tally, least = audit.tally, audit.question.min_group
-    _, _, *read = tally.reading.command("audit", files, bins=tally.bins).words
+    _, _, *read = tally.reading.command("fit", files, bins=tally.bins).words
     read += [] if least == DEFAULT.min_group else [f"--min-group={least}"]
     systems: tuple[System, ...] = ("posix", "windows")
     shells: dict[str, Any] = {
@@ -543,7 +544,7 @@ def own_numbers(audit: Audit, held: dict[str, Any], hidden: Collection[int]) -> 
     """
     columns = [*audit.groups.values(), audit.overall]
     decided = {name for name, one in audit.measures.items() if one.uses_threshold}
-    cost, groups = audit.cost, tuple(audit.groups)
+    cost, groups, names = audit.cost, tuple(audit.groups), spoken_names(named_groups(audit))
     fp, fn = (
         [one[group] for group in groups] if isinstance(one, Mapping) else one
         for one in (cost.fp, cost.fn)
@@ -575,10 +576,18 @@ def own_numbers(audit: Audit, held: dict[str, Any], hidden: Collection[int]) -> 
         "evidence": cost_evidence(audit),
         "confidence": audit.confidence,
         "groups": audit.verdict.findings.groups,
-        "floors": [audit.gap_floor(group) for group in groups],
+        "examined": [
+            {"name": names[group].text, **audit.examined[group].to_dict()}
+            for group in (*groups, *audit.others.examined)
+        ],
+        "bias": list(map(finite_or_none, audit.bias)),
+        "between": {
+            name: {"name": part.text} if isinstance(part, Name) else part
+            for name, part in between_fields(audit, names).items()
+        },
         "reconcilable": is_offered(audit, "reconcile"),
         "min_group": audit.question.min_group,
-        "min_label": MIN_LABEL,
+        "min_label": max(1, min(MIN_LABEL, audit.question.min_group)),
     }
 
 
@@ -651,7 +660,7 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
         other = audit
         if cost != audit.cost:
             asked = audit.question.but(cost=cost, replicates=0, measures=None, reference=None)
-            other = audited(audit.tally, asked, audit.estimates)
+            other = audited(audit.tally, asked, audit.estimates, audit.others)
             if other.intervals is not None and audit.intervals is not None:
                 # Calibration gaps do not depend on the cost.
                 own = replace(other.intervals, gap_floors=audit.intervals.gap_floors)
@@ -660,7 +669,8 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
         by_cost[str(cost)] = {
             "findings": other.advised.to_dict()["findings"],
             "highest": [groups.index(group) for group in other.verdict.highest],
-            "more_data": more_data(other),
+            "stretch": stretch(other.question.level, len(other.compared)),
+            "recalibrated": _recalibrated(other),
             "difference": None if spans is None else list(spans.differences["cost"]),
             "disparity": None if spans is None else list(spans.disparities["cost"]),
             "intervals": [
@@ -670,6 +680,18 @@ def cost_evidence(audit: Audit) -> dict[str, dict[str, Any]]:
             ],
         }  # fmt: skip
     return by_cost
+
+
+def _recalibrated(audit: Audit) -> dict[str, Any] | None:
+    """The costs if calibrated, and how far that moves the difference between two groups."""
+    found, groups = audit.recalibrated, list(audit.groups)
+    if found.intervals is None:
+        return None
+    return {
+        "costs": [finite_or_none(found.cost.get(group, math.nan)) for group in groups],
+        "between": [groups.index(group) for group in found.between],
+        "change": list(found.intervals.change),
+    }
 
 
 def _costs_offered(audit: Audit) -> list[Cost]:

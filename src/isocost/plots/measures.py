@@ -16,7 +16,7 @@ from isocost.groups import Group
 from isocost.judging.audit import Audit, audit
 from isocost.measures.calibration import gap_equal_width, levels_of
 from isocost.measures.derived import Estimated, NetBenefitCurve, net_benefit_curve
-from isocost.measures.intervals import Estimates, interval_of
+from isocost.measures.intervals import Estimates, design_effects, interval_of
 from isocost.measures.table import MEASURES, Chosen, Measure, chosen_measures
 from isocost.plots.display import (
     GREY,
@@ -108,7 +108,7 @@ def reliability(
     bins = check_whole("bins", bins, 1, MAX_BINS)
     replicates = check_whole("replicates", replicates, 0, MOST_REPLICATES)
     random = np.random.default_rng(check_seed(seed))
-    levels = levels_of(tally, group)
+    levels = levels_of(tally, group, float(design_effects(tally)[group]))
     if strategy == "equal_width":
         bin_ = np.searchsorted(np.arange(1, bins) / bins, levels.position, side="right")
     else:
@@ -473,13 +473,14 @@ class NetBenefitDisplay(Display):
         step = "pass what isocost.measures.derived.net_benefit_curve returned"
         check_kind("curve", self.curve, NetBenefitCurve, "must be a NetBenefitCurve", step)
         self.groups = self.curve.groups
-        values, errors, rows = self.curve.net_benefit, self.curve.error, self.curve.rows
+        values, errors = self.curve.net_benefit, self.curve.error
+        rows = np.column_stack([self.curve.rows, self.curve.freedom]).tolist()
         self.low, self.high = np.full((2, *values.shape), np.nan)
         if self.confidence is None:
             return
         confidence, limits = check_confidence(self.confidence), MEASURES["net_benefit"].limits
         for at, value in np.ndenumerate(values):
-            number = Estimated(float(value), float(errors[at]), float(rows[at[0]]))
+            number = Estimated(float(value), float(errors[at]), *rows[at[0]])
             self.low[at], self.high[at] = interval_of(number, limits, confidence)
 
     @classmethod

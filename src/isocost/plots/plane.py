@@ -612,10 +612,9 @@ class PlaneDisplay(Display):
             **Vocabulary().fields(),
             **extremes(kind, Figures.of(self.costs, kind), high, low),
             "count": str(len(names)),
-            "is_near": False,
             "changed": changed_groups(below, dict(enumerate(names))),
         }
-        return plain(headline(judge(findings).reason, kind, fields))
+        return plain(headline(judge(findings), kind, fields))
 
     # Labels
 

@@ -19,14 +19,15 @@ from isocost.checks import check_numbers, check_salt, check_word
 from isocost.errors import IsocostWarning, UncalibratedWarning, UncertainWarning, listing, setting
 from isocost.groups import Group, names_of, shown_names, to_json
 from isocost.measures.calibration import gap_equal_width
-from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups
+from isocost.measures.feasibility import examined_groups, fitted_groups, large_groups, reach_of
 from isocost.measures.intervals import Estimates, disparity_intervals, gap_floors
 from isocost.measures.rates import base_rate, disparity, lacking
+from isocost.measures.recalibrated import recalibrated
 from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.tables import round_up
 from isocost.tallies import Tally
-from isocost.verdict.judgement import CALIBRATED, Findings, judge
+from isocost.verdict.judgement import CALIBRATED, Findings, Verdict, judge
 from isocost.verdict.sentences import SENTENCES
 from isocost.verdict.wording import FEW
 
@@ -36,22 +37,26 @@ if TYPE_CHECKING:
 DOUBTS: dict[str, type[IsocostWarning]] = {
     "few": UncertainWarning,
     "uncalibrated": UncalibratedWarning,
+    "one_label": UncalibratedWarning,
     "unestablished": UncertainWarning,
 }
 """Reasons against a repair that can be made, and the warning for each."""
 
 
-def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
-    """The reason of the verdict on what a rule promises to make equal.
+def verdict_on(
+    tally: Tally, fitted: Collection[Group], promise: Promise, question: Question
+) -> Verdict:
+    """The verdict on what a rule promises to make equal among the groups that it was fitted on.
 
     It is what an audit would say, from the few numbers that decide it.  Whether equal cost is
-    feasible is not asked, since there is a rule; calibration is asked for only if the repaired
-    scores are to be calibrated.
+    feasible is not asked, since there is a rule; calibration, of the other groups too, is asked for
+    only if the repaired scores are to be calibrated.
     """
-    groups = large_groups(tally, question.min_group)
+    tally = tally.known
+    groups = [group for group in large_groups(tally, question.min_group) if group in fitted]
     findings = Findings(groups=len(groups))
     if len(groups) < 2:
-        return judge(findings).reason
+        return judge(findings)
     question = question.among(tally.groups)
     if promise.threshold is not None:
         question = question.but(threshold=promise.threshold)
@@ -60,30 +65,36 @@ def reason_on(tally: Tally, promise: Promise, question: Question) -> str:
         name: disparity(groups, np.array([estimates.value(name, i) for i in indices])).difference
         for name in promise.equal
     }
-    # No gap is above the one measured, so only a large one has to be looked at closely.
-    levels = (estimates.levels(index) for index in indices if promise.calibrated)
-    large = [one for one in levels if gap_equal_width(one) > CALIBRATED]
-    examined = len(examined_groups(tally, question.min_group))
+    change, lows = 0.0, [0.0]
+    if promise.calibrated:
+        asked = Estimates(tally, question.but(confidence=question.level), people=estimates.people)
+        change = recalibrated(asked, reach_of(tally.select(groups), question.among(groups))).shown
+        examined = examined_groups(tally, question.min_group)
+        for index in map(tally.index_of, examined):
+            # No gap is above the one measured, so only a large one has to be looked at closely.
+            has_one_label = (tally.totals.n[index] == 0).any()
+            if has_one_label and gap_equal_width(levels := estimates.levels(index)) > CALIBRATED:
+                lows += gap_floors([levels], len(examined), question)
     findings = replace(
         findings,
-        gap_low=max(gap_floors(large, examined, question)) if large else 0.0,
+        labels_low=max(lows),
+        change=change,
         difference=max(differences.values(), default=0.0),
         tolerance=max(promise.asked.values(), default=0.0),
     )
-    if (reason := judge(findings).reason) != "unestablished":
-        return reason
-    spans = disparity_intervals(estimates, differences, groups)
-    low = max(span[0] for span in spans.values())
-    return judge(replace(findings, difference_low=low)).reason
+    if (verdict := judge(findings)).reason != "unestablished" or not differences:
+        return verdict
+    spans = disparity_intervals(estimates, differences, groups).values()
+    low, high = (max(ends) for ends in zip(*spans, strict=True))
+    return judge(replace(findings, difference_low=low, difference_high=high))
 
 
-def doubt_of(tally: Tally, promise: Promise, question: Question) -> str:
-    """The reason why the data do not support a repair: a key of :data:`DOUBTS`, or "" if they do.
-
-    The tally is that of the groups that the rule was fitted on.
-    """
-    reason = reason_on(tally, promise, question)
-    return reason if reason in DOUBTS else ""
+def doubt_of(tally: Tally, fitted: Collection[Group], promise: Promise, question: Question) -> str:
+    """The reason why the data do not support a repair, a key of :data:`DOUBTS`; "" if they do."""
+    verdict = verdict_on(tally, fitted, promise, question)
+    # A rule for groups that do not differ, as measured, has another purpose, such as a floor.
+    is_doubt = verdict.reason in DOUBTS and (verdict.differs or verdict.reason != "unestablished")
+    return verdict.reason if is_doubt else ""
 
 
 def doubt_text(doubt: str, promise: Promise) -> str:
@@ -99,7 +110,7 @@ def titles_of(promise: Promise) -> str:
 
 def with_doubt(rule: Rule, tally: Tally, question: Question, stacklevel: int | None = 2) -> Rule:
     """The rule, with a note if the data do not support it, and a warning if there is a level."""
-    doubt = rule.rows and doubt_of(tally.select(rule.fitted), rule.promise, question)
+    doubt = rule.rows and doubt_of(tally, rule.fitted, rule.promise, question)
     if not doubt:
         return rule
     text = doubt_text(doubt, rule.promise)

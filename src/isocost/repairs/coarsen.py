@@ -152,6 +152,8 @@ def coarsen(
     African-American         [0.5, 1]   0.6595            1.0000
     note: African-American has 3 pools, and no score changes by more than 0.1588.
     Costs up to 0.4464 leave every decision alone, as here.
+    note: It is not established that groups differ in cost by more than the
+    tolerance: this rule may only follow chance
     >>> round(ic.audit(rule.expected(compas()), cost="fnr").disparity.difference, 9)
     0.08
     """

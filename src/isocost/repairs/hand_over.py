@@ -284,7 +284,7 @@ def solution_of(tally: Tally, request: Request) -> tuple[DeferralProgram, Solved
         solved = program.informed((1.0 - share) * (1.0 - scale))
         if solved is not None:
             return program, solved, verdict
-    raise unsolved("no scores for those who can be decided")
+    raise unsolved("hand_over", "no scores for those who can be decided")
 
 
 # The linear program
@@ -294,6 +294,9 @@ MOST_OUTPUTS = 128
 
 NOISE = 1e-12
 """A weight up to here is rounding."""
+
+SOLVER = 1e-10
+"""A weight up to here is the solver's tolerance."""
 
 
 class Solved(NamedTuple):
@@ -405,13 +408,16 @@ def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: flo
     """
     order = np.argsort(levels.p, kind="stable")
     p, w = levels.p[order], levels.w[order]
-    # Fewer people may be decided, so that rounding does not make it impossible.
-    for scale in (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9):
+    # Fewer people may be decided, so that rounding does not make it impossible.  The solver meets
+    # its inequalities to about 1e-10 only, so as a last resort means may be as far off.
+    tries = ((scale, 0.0) for scale in (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9))
+    for scale, off in (*tries, (0.0, EXACT)):
         left = w.copy()
         taken = np.zeros((len(p), len(outputs)))
-        for j in np.flatnonzero(weights > NOISE):
+        # Without an output the others are still possible.
+        for j in np.flatnonzero(weights > SOLVER):
             wanted = weights[j] * decided * (1.0 - scale)
-            own = _nearest(p, left, float(outputs[j]), wanted)
+            own = _nearest(p, left, float(outputs[j]), wanted, off)
             if own is None:
                 break
             taken[:, j] = own
@@ -420,11 +426,13 @@ def assigned(levels: ScoreLevels, outputs: Floats, weights: Floats, decided: flo
             shares = np.zeros_like(taken)
             shares[order] = taken / w[:, None]
             return shares
-    raise unsolved("scores that nobody can get")
+    raise unsolved("hand_over", "scores that nobody can get")
 
 
-def _nearest(p: Floats, left: Floats, q: float, wanted: float) -> Floats | None:
+def _nearest(p: Floats, left: Floats, q: float, wanted: float, off: float) -> Floats | None:
     """The weight to take of each level for ``wanted`` in all with the mean q; None if impossible.
+
+    The sum of what is taken may miss wanted * q by ``off``.
 
     The levels are sorted.  What is taken is a part of the weight left from x to x + wanted, counted
     from below; its mean rises with x, so that x is found by bisection between levels and then from
@@ -439,7 +447,7 @@ def _nearest(p: Floats, left: Floats, q: float, wanted: float) -> Floats | None:
     kinks = np.concatenate([ends, ends - wanted, [0.0, spare]])
     kinks = np.unique(kinks[(kinks >= 0.0) & (kinks <= max(spare, 0.0))])
     values = np.interp(kinks + wanted, ends, sums) - np.interp(kinks, ends, sums)
-    rounding = 1e-13 * wanted
+    rounding = max(off, 1e-13 * wanted)
     if not len(kinks) or values[0] > rounding or values[-1] < -rounding:
         return None
     k = int(np.clip(np.searchsorted(values, 0.0), 1, max(len(kinks) - 1, 1)))

@@ -258,6 +258,7 @@ def score_levels(
     threshold: float,
     most: Levels = "auto",
     monotone: bool = False,
+    selecting: bool = False,
 ) -> ScoreLevels:
     """Pool neighbouring bins of a group into at most ``most`` levels (two or more).
 
@@ -265,6 +266,9 @@ def score_levels(
     :data:`FEWEST` rows; the remainder on either side of the threshold joins the last level of
     that side.  Empty bins between two levels are shared half and half.  If ``monotone``, levels
     are pooled further until shares of positives rise on each side of the threshold.
+
+    If ``selecting``, a group in which somebody scores at or above the threshold has a level with
+    such a share of positives, if need be a small one, and likewise below: see :func:`_reaching`.
     """
     cells = tally.cells.take(tally.cells.of_group(group))
     columns = (cells.n, cells.w, cells.w * cells.label, cells.w2)
@@ -278,6 +282,10 @@ def score_levels(
         rows = sums[1].sum() ** 2 / sums[3].sum()
         most = 64 if len(used) <= 16 else int(np.clip(round((2.0 * rows) ** (1.0 / 3.0)), 4, 64))
     starts = np.array(list(_starts(above, sums[:2, used], most)), dtype=np.intp)
+    # A group of hardly any rows would hand out labels as scores.
+    if selecting and sums[0].sum() >= FEWEST:
+        for sign, at, side in ((1.0, threshold, above), (-1.0, just_below(threshold), ~above)):
+            starts = _reaching(starts, side, sums[0, used], sign * (sums[2] - at * sums[1])[used])
     if monotone:
         weight, positive = np.add.reduceat(sums[1:3, used], starts, axis=1)
         sides = (~above[starts], above[starts])
@@ -325,6 +333,23 @@ def _starts(above: Bools, sums: Floats, most: int) -> Iterator[int]:
                 rows = weight = 0.0
             rows, weight = rows + sums[0, bin_], weight + sums[1, bin_]
             rest = rest - sums[:, bin_]
+
+
+def _reaching(starts: Ints, side: Bools, rows: Floats, excess: Floats) -> Ints:
+    """The starts of levels of which at least one has no negative sum of ``excess``, if possible.
+
+    If none has, the interval with most rows on this side that has becomes a level.
+    """
+    if not side.any() or np.add.reduceat(excess, starts).max() >= 0.0:
+        return starts
+    places = np.append(np.flatnonzero(side), np.flatnonzero(side)[-1] + 1)
+    total, count = (np.append(0.0, np.cumsum(part[side])) for part in (excess, rows))
+    size = np.where(total >= total[:, None], count - count[:, None], 0.0)
+    begin, end = places[list(np.unravel_index(size.argmax(), size.shape))]
+    if size.max() <= 0.0:
+        return starts
+    kept = starts[(starts < begin) | (starts > end)]
+    return np.union1d(kept, [begin, end][: 1 + (end < len(side))]).astype(np.intp)
 
 
 # The program
@@ -603,7 +628,7 @@ def least_excess(plan: EqualityProgram) -> float:
     least = plan.minimum(raising="tolerances")
     if least is None and not plan.limits:
         # Every level may keep its own share of positives, so some tolerance is enough.
-        raise unsolved("no tolerance is enough")
+        raise unsolved("reconcile", "no tolerance is enough")
     return math.nan if least is None else max(0.0, float(least[-1]))
 
 
@@ -742,11 +767,11 @@ def minimize(
     return None
 
 
-def unsolved(message: str) -> IsocostError:
+def unsolved(repair: str, message: str) -> IsocostError:
     """An error of the solver, which should not happen."""
     return IsocostError(
         Problem(
-            "reconcile",
+            repair,
             "needs the solution of a linear program",
             f"from the solver: {message}",
             f"use fewer {setting('levels')}, or a tolerance above 0",

@@ -124,9 +124,15 @@ def reconcile(
     notes and ``rule.reversals`` say how often, and ``monotone=True`` rules it out.
     :func:`isocost.reconcilable` says at which thresholds equal rates can be had.
 
+    With ``levels="auto"``, where no level of a group of 20 rows or more has a share of positives at
+    or above the threshold, though somebody scores so, the interval of these scores with most rows
+    that has becomes a level.  Likewise below the threshold.
+
     If every base rate lies below the threshold, scores just below it for everybody are calibrated
     and have FPR 0 and FNR 1 in every group.  Where nothing else is possible though somebody is
-    selected now, it counts as infeasible; likewise with base rates above the threshold.
+    selected now, it counts as infeasible; likewise with base rates above the threshold.  A
+    tolerance is then enough if every group can select half as many as now, and where decisions are
+    to be equal, a rule that selects nobody in one group is no answer either.
 
     :func:`isocost.repairs.lp.make_choices` says which outputs a level may get.  For hard rates no
     others are needed; for generalized rates and costs the smallest tolerance is that of these.
@@ -205,17 +211,27 @@ def solution_of(
 
     The last is set if the program that was asked for has no solution worth having.
     """
-    program = program_of(tally, request)
-    shares, nearest = solve(program), None
-    selected = None if shares is None else corner_of(program.choices, shares)
-    if shares is None or selected:
-        nearest = assess(program, request, tally, selected)
-        if nearest.program is not None:
-            program = nearest.program
-            shares = solve(program)
+    program = plan = program_of(tally, request)
+    shares, nearest, corners = solve(plan), None, dict[Selected, list[int]]()
+    while shares is None or (found := corners_of(plan, shares)).keys() - corners.keys():
+        if shares is not None:
+            corners = found | corners
+        elif nearest is not None:
+            break
+        nearer = assess(program, request, tally, corners)
+        # Where no tolerance selects somebody, the nearest is the one that selects nobody.
+        if nearest is not None and nearer.program is None:
+            nearer = nearest._replace(verdict=nearer.verdict, program=None)
+        nearest = nearer
+        if nearest.program is None:
+            break
+        plan = nearest.program
+        shares = solve(plan)
+        if math.isnan(nearest.verdict.excess) or not _about_decisions(plan):
+            break
     if shares is None:
-        raise unsolved("a solution that does not meet the equations")
-    return program, shares, nearest
+        raise unsolved("reconcile", "a solution that does not meet the equations")
+    return plan, shares, nearest
 
 
 def program_of(tally: Tally, request: Request) -> EqualityProgram:
@@ -223,7 +239,14 @@ def program_of(tally: Tally, request: Request) -> EqualityProgram:
     from scipy.sparse import csr_array
 
     levels = [
-        score_levels(tally, group, request.threshold, request.levels, request.monotone)
+        score_levels(
+            tally,
+            group,
+            request.threshold,
+            request.levels,
+            request.monotone,
+            request.levels == "auto",
+        )
         for group in range(len(tally.groups))
     ]
     # Hard rates need no other outputs than the threshold and the point below it.
@@ -493,6 +516,9 @@ ROUNDING = 1e-9
 FEW, NONE = 0.01, 1e-9
 """Up to this share of those selected before, and up to this share of a group, is next to nobody."""
 
+HALF = 0.5
+"""A tolerance is enough if every group can select this share of those selected before."""
+
 SOME = {"nobody": "somebody selected", "everybody": "somebody not selected"}
 
 Selected = Literal["nobody", "everybody"]
@@ -505,12 +531,14 @@ class Corner:
     ``tolerance`` is the smallest with which every group can select half as many people as before,
     or as calibrated scores can select (or leave out half as many); NaN if there is none.
     ``groups`` are the two that conflict for the ``reason``, or the one that no tolerance helps.
+    ``who`` is selected: nobody, or everybody, and in which groups if not in all.
     """
 
     selected: Selected
     tolerance: float
     groups: tuple[Group, ...]
     reason: str
+    who: str
 
 
 @dataclass(frozen=True)
@@ -584,7 +612,7 @@ class Reconcilability(Achievability):
         said = f"cannot have {self.goal}"
         if self.corner is not None:
             why = f": {self.corner.reason}" if self.corner.reason else ""
-            said = f"have {self.goal} only if {self.corner.selected} is selected{why}"
+            said = f"have {self.goal} only if {self.corner.who} is selected{why}"
         takes = " or ".join(remedy for remedy, _ in self.remedies())
         instead = f"It would take {takes}." if takes else "No tolerance helps."
         return f"Not feasible: calibrated scores made from these {said}.\n{instead}"
@@ -624,15 +652,15 @@ class Assessment(NamedTuple):
 
 
 def assess(
-    plan: EqualityProgram, request: Request, tally: Tally, selected: Selected | None
+    plan: EqualityProgram, request: Request, tally: Tally, corners: Mapping[Selected, list[int]]
 ) -> Assessment:
     """The verdict on a request, and the nearest program that can be solved.
 
     Tolerances are raised first.  Only if no tolerance is enough are floors lowered, as little as
     possible, and then tolerances raised.
     """
-    if selected:
-        plan = replace(plan, limits=[*plan.limits, *_selecting(plan.choices, selected)])
+    for word in corners:
+        plan = replace(plan, limits=[*plan.limits, *_selecting(plan.choices, word)])
     excess = least_excess(plan)
     feasible = excess <= ROUNDING
     excess = 0.0 if feasible else excess
@@ -640,15 +668,19 @@ def assess(
     slack = least_slack(plan) if soft and not feasible else 0.0
     smallest = max(request.tolerances.values()) + excess
     corner = None
-    if selected and not feasible:
-        groups, reason = list[int](), ""
-        # The criterion is about both rates alone; it also says which group no tolerance helps.
-        of_both = math.isnan(smallest) or {"fpr", "fnr"} <= set(request.equal)
-        if of_both and not (request.floor or request.no_worse or request.monotone):
-            groups, reason = _clash(plan.choices.levels, request.threshold, selected)
+    if corners and not feasible:
+        selected, where = next(iter(corners.items()))
         names = group_names(tally.groups)
+        # The criterion is about both rates alone; it also says which group no tolerance helps.
+        alone = not (request.floor or request.no_worse or request.monotone)
+        groups, reason = _clash(plan.choices.levels, request.threshold, selected)
+        if len(groups) > 1 and not (alone and {"fpr", "fnr"} <= set(request.equal)):
+            groups, reason = [], ""
         reason = reason.format(*(names[index] for index in groups))
-        corner = Corner(selected, smallest, tuple(tally.groups[i] for i in groups), reason)
+        who: str = selected
+        if len(where) < len(names):
+            who = f"{selected} in {listing((names[index] for index in where), most=6)}"
+        corner = Corner(selected, smallest, tuple(tally.groups[i] for i in groups), reason, who)
     verdict = Reconcilability(request, feasible, excess, corner, slack)
     if not math.isnan(excess):
         return Assessment(verdict, plan.relaxed(excess + ROUNDING), excess, 0.0)
@@ -666,7 +698,7 @@ def closest_note(assessment: Assessment) -> str:
     verdict, corner = assessment.verdict, assessment.verdict.corner
     what = f"{verdict.goal[0].upper()}{verdict.goal[1:]} is"
     if corner is not None:
-        what = f"{what} feasible only if {corner.selected} is selected"
+        what = f"{what} feasible only if {corner.who} is selected"
         if assessment.program is None:
             return f"{what}, as here{': ' if corner.reason else ''}{corner.reason}."
         what = f"{what}. This is the closest with {SOME[corner.selected]}"
@@ -693,7 +725,7 @@ def not_reached(assessment: Assessment) -> str:
     """The part of the request besides equality that a rule does not meet; "" if there is none."""
     verdict = assessment.verdict
     if verdict.corner is not None and assessment.program is None:
-        return f"{verdict.corner.selected} is selected"
+        return f"{verdict.corner.who} is selected"
     if not math.isnan(verdict.excess):
         return ""
     reached = max(verdict.request.tolerances.values()) + assessment.excess
@@ -704,15 +736,44 @@ def not_reached(assessment: Assessment) -> str:
 # Corners: equal rates that nobody wants
 
 
-def corner_of(choices: Choices, shares: Floats) -> Selected | None:
-    """The corner in which next to nobody, or everybody, of every group is selected; or None."""
+def corners_of(plan: EqualityProgram, shares: Floats) -> dict[Selected, list[int]]:
+    """The corner that shares are in, if any, and the groups of which next to nobody is selected.
+
+    In a corner next to nobody, or everybody, of every group is selected; if decisions are to be
+    equal, it is enough that nobody is in one group.  With a tolerance, however small, some can be
+    selected where equal rates select nobody.  If these are fewer than half as many as before, it
+    counts what equal rates would do.
+    """
+    if found := _few(plan, shares, FEW):
+        return found
+    equal = replace(plan, tolerances=dict.fromkeys(plan.tolerances, 0.0))
+    if equal.tolerances == plan.tolerances or not _few(plan, shares, HALF, some=True):
+        return {}
+    without = solve(equal)
+    return {} if without is None else _few(plan, without, FEW)
+
+
+def _about_decisions(plan: EqualityProgram) -> bool:
+    """True if a rate that is to be equal depends on who is selected."""
+    return any(name in MEASURES and MEASURES[name].counts_decisions for name in plan.rates)
+
+
+def _few(
+    plan: EqualityProgram, shares: Floats, few: float, some: bool = False
+) -> dict[Selected, list[int]]:
+    """The groups of which up to ``few`` times as many as before are selected, or are not."""
+    choices, found = plan.choices, dict[Selected, list[int]]()
     after = choices.by_group(choices.rate("selection_rate")) @ shares
     before = np.array([_selected(levels) for levels in choices.levels])
-    if before.any() and (after <= FEW * before + NONE).all():
-        return "nobody"
-    if (before < 1.0).any() and (1.0 - after <= FEW * (1.0 - before) + NONE).all():
-        return "everybody"
-    return None
+    sides: tuple[tuple[Selected, Floats, Floats, bool], ...] = (
+        ("nobody", before, after, some or _about_decisions(plan)),
+        ("everybody", 1.0 - before, 1.0 - after, some),
+    )
+    for word, was, now, one in sides:
+        low = now <= few * was + NONE
+        if (low & (was > 0.0)).any() and (one or low.all()):
+            found[word] = np.flatnonzero(low).tolist()
+    return found
 
 
 def _selected(levels: ScoreLevels) -> float:
@@ -742,7 +803,7 @@ def _selecting(choices: Choices, selected: Selected) -> list[Limit]:
         # Where calibrated scores can select nobody, no tolerance is to be enough.
         shares.append(min(before, most or 1.0))
     # Any tolerance above 0 selects somebody, but the fewer the smaller it is: there is no smallest.
-    half = 0.5 * np.array(shares)
+    half = HALF * np.array(shares)
     rates = choices.by_group(choices.rate("selection_rate"))
     lowest, highest = (0.0 * half, 1.0 - half) if flip else (half, np.ones(len(half)))
     return [Limit(rates, highest), Limit(-rates, -lowest)]

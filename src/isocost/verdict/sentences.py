@@ -39,9 +39,23 @@ SENTENCES = {
         "The scores of {off} do not mean what they say: {mean_score} on average, when {base_rate} "
         "{positive}."
     ),
-    "headline_equal": "{alike}.",
-    "headline_within": "{alike}, to within {tolerance}.",
+    "headline_moved": (
+        "The costs of {one} and {other} differ by {now}, but by {then} if scores meant what they "
+        "say."
+    ),
+    "headline_turned": (
+        "The cost of {one} is {now} higher than that of {other}, but {then} lower if scores meant "
+        "what they say."
+    ),
+    "headline_uncalibrated_between": (
+        "On average, a score does not mean the same for {under} as for {over}."
+    ),
+    "headline_equal": "{alike}, to within {tolerance}.",
     "headline_unestablished": "{gap}. It is not established that this is more than chance.",
+    "headline_unsettled": (
+        "{gap}. Whether costs differ by more than {tolerance} is not established."
+    ),
+    "headline_same": "{alike}, as measured.",
     "headline_infeasible": ("{gap}. No repair can close this gap and keep the scores calibrated."),
     "headline_unhelpful": (
         "{gap}. For new people a repair is expected to do no better than nothing."
@@ -58,6 +72,10 @@ SENTENCES = {
     "next_uncalibrated": (
         "Recalibrate the scores of each group first, on other people than they were trained on. "
         "Until a score means the same for everybody, comparing errors says little."
+    ),
+    "next_one_label": (
+        "Check the labels of {off}: all are the same, and the scores do not say so. Recalibration "
+        "learns nothing from one label. Comparing errors can wait until labels and scores agree."
     ),
     "next_equal": "Nothing needs to be changed. Audit again when new data arrive.",
     "next_unestablished": "Leave everybody’s score as it is. {more_data}",
@@ -97,6 +115,15 @@ SENTENCES = {
     ),
     "off_more": "The scores of {count} more groups are off, too.",
     "off_how": "{recalibrate} makes scores mean the same in every group.",
+    "recalibrated": (
+        "Calibration moves the difference by {by} ({level} interval {by_low} to {by_high}). Shares "
+        "to withhold for equal costs: {shares} as measured, {shares_then} if calibrated."
+    ),
+    "calibrated_no": (
+        "Calibration moves the difference in cost between {one} and {other} by {by} ({level} "
+        "interval {by_low} to {by_high}): too little, or too uncertain, to recalibrate first. What "
+        "is said about equal costs assumes calibrated scores."
+    ),
     "calibrated_unknown": (
         "No group’s scores were found to be miscalibrated by more than {limit}, but there is too "
         "little data to rule out {gap} for {group}."
@@ -106,6 +133,13 @@ SENTENCES = {
         "is not known whether that is more than chance."
     ),
     "calibrated_yes": ("No group’s scores were found to be miscalibrated by more than {limit}."),
+    "same_yes": "On average, a score means the same in each group to within {limit}.",
+    "same_no": (
+        "On average, a score does not mean the same in each group: for {under} it is "
+        "{under_score}, and {under_rate} {positive}; for {over} it is {over_score}, and "
+        "{over_rate} {positive}. The difference between groups is {bias_low} to {bias_high} points "
+        "({level} interval)."
+    ),
     "range": "The costs of all groups lie between {lowest_cost} and {highest_cost}.",
     "difference": ("The difference is {difference} ({level} interval {span_low} to {span_high})."),
     "difference_many": (
@@ -114,9 +148,17 @@ SENTENCES = {
     ),
     "difference_measured": "The difference is {difference}.",
     "highest": "Which group’s errors cost most is not established: it could be {candidates}.",
-    "more_data": "About {times} times as many people would show the difference, if it is real.",
+    "more_data": (
+        "About {times} times as many people would settle it, if costs differ as much as measured."
+    ),
     "more_data_some": "More data may settle it.",
-    "more_data_none": "If it is as small as it looks, no practical amount of data settles it.",
+    "more_data_none": (
+        "If costs differ as much as measured, no practical number of people settles it."
+    ),
+    "more_data_same": (
+        "No number of people can show that costs are exactly equal, only that they are equal to "
+        "within a tolerance."
+    ),
     "more_data_how": "{plan} tells how many people of each group would settle it.",
     "limit": (
         "While scores mean what they say, the cost of {blocked}, now {blocked_cost}, can never "
@@ -138,6 +180,7 @@ SENTENCES = {
         "{unrepaired} without."
     ),
     "nobody": "nobody",
+    "no_share": "no share is enough",
     "share_of": "{share} of {group}",
     "share_of_more": "smaller shares of {count} more groups",
     "way_out_scores": "Costs become equal if those of {costly} fall to {required}.",
@@ -182,8 +225,13 @@ SENTENCES = {
         "The scores of at least one group do not mean what they say: recalibrate them before they "
         "are repaired"
     ),
+    "doubt_one_label": (
+        "All labels of at least one group are the same, and its scores do not say so: check them "
+        "before scores are repaired"
+    ),
     "doubt_unestablished": (
-        "It is not established that groups differ in {what}: this rule may only follow chance"
+        "It is not established that groups differ in {what} by more than the tolerance: this rule "
+        "may only follow chance"
     ),
     "doubt_few_next": (
         "gather more data ({planning} tells how much), or merge small groups ({merge})"
@@ -191,6 +239,7 @@ SENTENCES = {
     "doubt_uncalibrated_next": (
         "recalibrate each group first, in the same rule: {recalibrate_first}"
     ),
+    "doubt_one_label_next": "check the labels, or leave the group out ({drop})",
     "doubt_unestablished_next": (
         "gather more data ({planning} tells how much), and leave the scores as they are until then"
     ),
@@ -203,6 +252,15 @@ SENTENCES = {
     "unseen_infeasible": (
         "In {infeasible} of {remakes} remakes the goal was out of reach, and the rule came as "
         "close as possible."
+    ),
+    "unseen_undefined": (
+        "{what} was undefined in {count} of {remakes} remakes, because a group {why}{about}."
+    ),
+    "unseen_defined_others": "; expected numbers and limits are about the others",
+    "unseen_defined_these": ", as for this rule; expected numbers and limits are about these",
+    "watch_approximate": (
+        "Some people have several rows: each period counts as fewer rows, by its design effect. So "
+        "the chance of a false alarm is approximate; it is higher if people occur in many periods."
     ),
     "unseen_others": (
         "{rule} was made from other people than these: the numbers above are for people it has not "
@@ -228,9 +286,13 @@ SENTENCES = {
         "Recalibrate first ({recalibrate}): the scores of {off} do not mean what they say, and no "
         "repair is judged by such scores."
     ),
+    "choice_one_label": (
+        "Check the labels of {off} first: all are the same, and the scores do not say so. No "
+        "repair is judged by such scores."
+    ),
     "choice_unestablished": (
-        "Do nothing: it is not established that groups differ, and a repair may only follow "
-        "chance. Gather more data ({planning} tells how much)."
+        "Do nothing: it is not established that groups differ by more than the tolerance, and a "
+        "repair may only follow chance. Gather more data ({planning} tells how much)."
     ),
     "choice_unhelpful": (
         "Do nothing: among new people, groups are expected to differ no less with {methods} than "
@@ -248,7 +310,7 @@ SENTENCES = {
         "Not tried, because they take long for more than {most} groups: {methods}. Each is made if "
         "it is asked for by name."
     ),
-    "choice_equal": "Do nothing: there is no difference to repair.",
+    "choice_equal": "Do nothing: as measured, there is no difference to repair.",
     "choice_handed_over": (
         "These numbers are of the people it decides about: {share} are handed to a person."
     ),
@@ -308,14 +370,30 @@ SENTENCES = {
     "read_unknown": (
         "Rows whose outcome or group is unknown were left out: {rows} in all, {columns}."
     ),
+    "note_approximate": (
+        "Some people have several rows, and intervals allow for it; those of {measures} only "
+        "approximately."
+    ),
+    "note_several_groups": (
+        "{count} people have rows in several groups. Intervals of differences take groups as "
+        "independent, and are approximate."
+    ),
+    "read_repeated": (
+        "{rows} rows have {ids} different ids, {times} rows each on average, and intervals take "
+        "rows as independent. Say whose row it is: {person}."
+    ),
     "read_without": "{count} without {column}",
-    "note_one_label": (
-        "Not compared, because all outcomes are the same, so that a rate is undefined: {groups}."
+    "note_recalibrated": (
+        "If the scores of each group were calibrated, costs would differ by {if_calibrated} "
+        "({level} interval {if_low} to {if_high}). Shares to withhold for equal costs: {shares} as "
+        "measured, {shares_then} if calibrated."
     ),
-    "note_small": (
-        "Too small to be compared, and listed only: {groups} (fewer than {min_group} people, or "
-        "{min_label} of an outcome)."
+    "no_cost": (
+        "Left out of the comparison of costs, with fewer than {min_label} people of an outcome: "
+        "{groups}. Whether their scores are calibrated was tested."
     ),
+    "too_small": "Left out of every test, with fewer than {min_group} people: {groups}.",
+    "with_people": "{group} ({count})",
     "note_weights": (
         "For calibrated scores the ratio of the weights of {cost} cancels out of equal cost; only "
         "miscalibration makes it matter."
@@ -393,8 +471,8 @@ class Note:
 
 
 CAUTIONS = (
-    "note_small", "note_one_label", "note_uninformative", "read_percent", "read_logit",
-    "read_rank", "read_scale", "read_dropped", "read_unknown",
+    "note_uninformative", "read_percent", "read_logit", "read_rank", "read_scale", "read_dropped",
+    "read_unknown", "read_repeated", "note_approximate", "note_several_groups",
 )  # fmt: skip
 """Notes that are printed even where there is room for few."""
 

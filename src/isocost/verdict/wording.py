@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isocost.checks import short
-from isocost.errors import listing
+from isocost.errors import UNSET, listing, setting
 from isocost.groups import Group, names_of, shown_names
 from isocost.measures.feasibility import MIN_LABEL
+from isocost.measures.intervals import stretch
 from isocost.readings import Command, Reading
 from isocost.tables import round_up
-from isocost.verdict.judgement import CALIBRATED
+from isocost.verdict.judgement import CALIBRATED, SLACK, Findings, Verdict
 from isocost.verdict.sentences import (
     CLEAR,
     NEUTRAL,
@@ -49,20 +50,25 @@ MOST_SHARES = 4
 """With more groups to change than this, a sentence names only those that lose most."""
 
 
+MOST_TIMES = 1000
+"""Nobody gathers more than this many times as many people."""
+
 DETAILS = {
     "few": ("few_groups",),
-    "uncalibrated": (),
-    "equal": ("calibrated", "range"),
-    "unestablished": ("calibrated", "difference"),
-    "infeasible": ("calibrated", "difference", "highest", "limit"),
-    "unreachable": ("calibrated", "difference", "highest", "excess"),
-    "uncertain": ("calibrated", "difference", "highest", "excess"),
-    "unhelpful": ("calibrated", "difference", "highest", "unhelpful"),
-    "repair": ("calibrated", "difference", "highest", "helps"),
+    "uncalibrated": ("recalibrated", "off", "same"),
+    "one_label": ("off",),
+    "equal": ("off", "calibrated", "same", "range"),
+    "unestablished": ("off", "calibrated", "same", "difference"),
+    "infeasible": ("off", "calibrated", "same", "difference", "highest", "limit"),
+    "unreachable": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "uncertain": ("off", "calibrated", "same", "difference", "highest", "excess"),
+    "unhelpful": ("off", "calibrated", "same", "difference", "highest", "unhelpful"),
+    "repair": ("off", "calibrated", "same", "difference", "highest", "helps"),
 }
 """The sentences of the details for each reason of a verdict; the page reads the same table.  One
 on calibration, on the difference or on new people takes the form that fits the answer.  Groups
-whose scores are off have a sentence each."""
+whose scores are off have a sentence each; whether a score means the same in each group is said only
+if there are none, and it is known."""
 
 LEFT_OUT = ("read_dropped", "read_unknown")
 """Notes on rows that no number rests on; they stand in the first lines."""
@@ -114,16 +120,21 @@ def statement(
 36\u00a0% if Caucasian. No repair can close this gap and keep the scores calibrated.
     """
     if names is None:
-        names = {group: Name(name) for group, name in shown_names(audit.groups).items()}
+        names = {group: Name(name) for group, name in shown_names(named_groups(audit)).items()}
     calls = commands(audit, data)
     fields = _fields(audit, names, vocabulary)
     return Statement(
-        headline(audit.advised.reason, audit.cost.kind, fields),
+        headline(audit.advised, audit.cost.kind, fields),
         fill(SENTENCES[f"next_{audit.advised.reason}"], **fields),
         list(_details(audit, names, fields)),
-        list(_left_out(audit)),
+        list(_left_out(audit, names, fields)),
         list(_notes(audit, names, {**fields, **calls})),
     )
+
+
+def named_groups(audit: Audit) -> tuple[Group, ...]:
+    """The groups of an audit, and those that it does not hold but speaks of."""
+    return (*audit.groups, *audit.others.examined, *audit.others.small)
 
 
 def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str | Command]:
@@ -140,8 +151,9 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
     >>> print(commands(ic.audit(compas(), "fpr"), ["data.csv"])["reconcile"])
     isocost fit data.csv --method reconcile --cost fpr -o reconcile.json
     """
-    difference, cost, question = audit.disparity.difference, audit.cost, audit.question
-    # What was seen is what one would like to know about; of few people it says nothing.
+    cost, question = audit.cost, audit.question
+    # What was seen is what one would like to tell from the tolerance; few people tell nothing.
+    difference = abs(audit.disparity.difference - question.tolerance)
     known = audit.verdict.enough and 0 < difference < 1
     rates = question.changed(
         "threshold", "confidence", "replicates", "remakes", "seed", "min_group"
@@ -159,7 +171,7 @@ def commands(audit: Audit, data: Sequence[str] | None = None) -> dict[str, str |
 
     def call(name: str, method: str, options: Mapping[str, Any]) -> str:
         function = {"odds": "equalize_odds"}.get(method, method or name)
-        words = ["tally"]
+        words = ["tally.known" if audit.tally.reading.unknown_rows else "tally"]
         if method not in ("reconcile", "odds"):
             words.append("cost" if cost.is_per_group else f'"{cost}"')
         words += [f"{option}={value!r}" for option, value in options.items()]
@@ -186,13 +198,19 @@ Fields = dict[str, Any]
 """What sentences are filled with: texts, names and sentences."""
 
 
-def headline(reason: str, kind: str, fields: Fields) -> Sentence:
+def headline(verdict: Verdict, kind: str, fields: Fields) -> Sentence:
     """The sentence that gives the reason of a verdict about a kind of cost."""
-    form = {"unreachable": "uncertain"}.get(reason, reason)
-    if fields["is_near"]:
-        form = {"equal": "within", "repair": "closer"}.get(form, form)
-    if form == "uncalibrated" and "base_rate" in fields:
-        form = "uncalibrated_one"
+    form = {"unreachable": "uncertain", "one_label": "uncalibrated"}.get(
+        verdict.reason, verdict.reason
+    )
+    if verdict.findings.tolerance > 0:
+        form = {"unestablished": "unsettled", "repair": "closer"}.get(form, form)
+    elif form == "unestablished" and not verdict.differs:
+        form = "same"
+    if verdict.reason == "uncalibrated" and not math.isnan(verdict.findings.change):
+        form = "turned" if fields["is_turned"] else "moved"
+    elif form == "uncalibrated":
+        form += "_one" if "base_rate" in fields else "" if fields["off"] else "_between"
     gap = fill(SENTENCES[f"gap_{kind}"], **fields)
     if int(fields["count"]) > 2:
         gap = fill(SENTENCES["of_many"], gap=gap, count=fields["count"])
@@ -224,22 +242,33 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
     required = reach.required_cost + tolerance
     costly = [names[group] for group, cost in reach.costs.items() if cost > required]
     ceiling, short = reach.ceiling(blocked), reach.smallest_tolerance - tolerance
+    found = audit.recalibrated
+    one, other = found.between
+    now = costs[one] - costs[other]
+    then = now + found.change
     fields: Fields = {
         **vocabulary.fields(),
         **extremes(audit.cost.kind, figures, (names[d.highest], costs[d.highest]),
                    (names[d.lowest], costs[d.lowest])),
         "count": str(len(audit.compared)),
         "tolerance": figures.tolerance(tolerance),
-        "is_near": tolerance > 0,
         "candidates": few_names([names[group] for group in audit.verdict.highest], SENTENCES["or"]),
         "threshold": f"{audit.threshold:g}",
         "changed": changed_groups(reach.changed, names),
-        "shares": _shares(reach, names),
+        "shares": _shares(reach.alpha, names),
+        "shares_then": _shares(found.alpha, names),
+        "one": names[one],
+        "other": names[other],
+        "now": figures.difference(now),
+        "then": figures.difference(abs(then)),
+        "is_turned": then < 0.0,
+        "by": figures.difference(found.change),
+        "if_calibrated": figures.difference(found.difference),
         "off": few_names([names[group] for group in audit.miscalibrated]),
         "difference": figures.difference(d.difference),
         "lowest_cost": figures.cost(costs[d.lowest]),
         "highest_cost": figures.cost(costs[d.highest]),
-        "more_data": more_data(audit),
+        "more_data": more_data(findings, stretch(audit.question.level, len(audit.compared))),
         "costly": few_names(costly),
         "smallest": figures.enough(reach.smallest_tolerance),
         "required": figures.cost(required),
@@ -253,7 +282,7 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         "limit": f"{100 * CALIBRATED:g} points",
         "level": f"{100 * audit.question.level:.4g}\u00a0%",
         "min_group": f"{audit.question.min_group:,}",
-        "min_label": str(MIN_LABEL),
+        "min_label": str(max(1, min(MIN_LABEL, audit.question.min_group))),
         "large": SENTENCES["few_one" if findings.groups == 1 else "few_none"],
         "span_low": figures.bare(audit.cost_interval[0]),
         "span_high": figures.difference(audit.cost_interval[1]),
@@ -262,9 +291,23 @@ def _fields(audit: Audit, names: Mapping[Group, Name], vocabulary: Vocabulary) -
         fields[name] = figures.difference(getattr(findings, name) + tolerance)
     if audit.advised.reason in ("infeasible", "unreachable") and is_offered(audit, "reconcile"):
         fields["decisions"] = fill(SENTENCES["next_decisions"], **fields)
+    if ends := found.intervals:
+        for name, (low, high) in {"by": ends.change, "if": ends.difference}.items():
+            fields |= {f"{name}_low": figures.bare(low), f"{name}_high": figures.difference(high)}
     if len(audit.miscalibrated) == 1:
         fields |= _means(audit, audit.miscalibrated[0], figures)
-    return fields
+    return fields | between_fields(audit, names)
+
+
+def between_fields(audit: Audit, names: Mapping[Group, Name]) -> dict[str, str | Name]:
+    """The groups whose mean scores are furthest too low and too high, and their numbers."""
+    order = sorted(audit.examined.items(), key=lambda one: one[1].base_rate - one[1].mean_score)
+    fields: dict[str, str | Name] = {}
+    for end, (group, one) in (("over", order[0]), ("under", order[-1])):
+        fields |= {end: names[group]}
+        fields |= {f"{end}_score": percent(one.mean_score), f"{end}_rate": percent(one.base_rate)}
+    ends = (f"{100 * end:.1f}" for end in audit.bias)
+    return fields | dict(zip(("bias_low", "bias_high"), ends, strict=True))
 
 
 def figures_of(audit: Audit) -> Figures:
@@ -273,7 +316,7 @@ def figures_of(audit: Audit) -> Figures:
 
 
 def _means(audit: Audit, group: Group, figures: Figures) -> Fields:
-    numbers = audit.groups[group]
+    numbers = vars(audit.examined[group])
     return {name: figures.percent(numbers[name]) for name in ("mean_score", "base_rate")}
 
 
@@ -295,20 +338,23 @@ def few_names(names: Sequence[Name], last: str = " and ") -> Sentence:
 
 def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
     verdict, off, figures = audit.advised, audit.miscalibrated, figures_of(audit)
-    if verdict.reason == "uncalibrated":
-        for group in off[:FEW]:
-            own = {
-                "group": names[group],
-                "gap": f"{figures.points(audit.groups[group].calibration_gap)} points",
-                "floor": f"{figures.points(audit.gap_floor(group))} points",
-                **_means(audit, group, figures),
-            }
-            yield fill(SENTENCES["off_group"], **{**fields, **own})
-        if len(off) > FEW:
-            yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
     for name in DETAILS[verdict.reason]:
-        if name == "calibrated":
+        if name == "off":
+            for group in off[:FEW]:
+                own = {
+                    "group": names[group],
+                    "gap": f"{figures.points(audit.examined[group].gap)} points",
+                    "floor": f"{figures.points(audit.examined[group].gap_low)} points",
+                    **_means(audit, group, figures),
+                }
+                yield fill(SENTENCES["off_group"], **{**fields, **own})
+            if len(off) > FEW:
+                yield fill(SENTENCES["off_more"], count=str(len(off) - FEW))
+        elif name == "calibrated":
             yield _calibrated(audit, names, fields)
+        elif name == "same":
+            if verdict.same != "unknown" and not off:
+                yield fill(SENTENCES[f"same_{verdict.same}"], **fields)
         elif name == "difference":
             many = "_many" if len(audit.compared) > 2 else ""
             form = many if audit.intervals else "_measured"
@@ -320,22 +366,43 @@ def _details(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Itera
             yield fill(SENTENCES[name], **fields)
 
 
-def _left_out(audit: Audit) -> Iterator[Sentence]:
+def _left_out(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterator[Sentence]:
+    """Who was left out of which question: groups with their numbers of people, then rows."""
+    no_cost = {g: one.n for g, one in audit.examined.items() if g not in audit.compared}
+    for key, some in (("no_cost", no_cost), ("too_small", audit.too_small)):
+        most = sorted(some, key=lambda group: -some[group])
+        listed: list[str | Name | Sentence] = [
+            names[g]
+            if math.isnan(some[g])
+            else fill(SENTENCES["with_people"], group=names[g], count=people_text(some[g]))
+            for g in most[:FEW]
+        ]
+        if len(some) > FEW:
+            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
+        if some:
+            yield fill(SENTENCES[key], **{**fields, "groups": joined(listed)})
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key in LEFT_OUT:
             yield note.sentence
 
 
-def more_data(audit: Audit) -> str:
-    """The sentence on how much more data would settle whether costs differ."""
-    difference, (low, _) = audit.disparity.difference, audit.cost_interval
-    if not (difference > 0 and low < difference):
+def more_data(findings: Findings, stretch: float) -> str:
+    """The sentence on how many people would settle whether costs differ beyond the tolerance.
+
+    ``stretch`` is how much wider the lower side of the interval is than the upper one.
+    """
+    away = findings.difference - findings.tolerance
+    if findings.tolerance <= 0.0 and away <= SLACK:
+        return SENTENCES["more_data_same"]
+    # The lower end of an interval may be cut off at 0.
+    room = (findings.difference_high - findings.difference) * (stretch if away > 0 else 1.0)
+    if math.isnan(room):
         return SENTENCES["more_data_some"]
     # The width of an interval falls with the square root of the rows.
-    times = max(2, math.ceil(((difference - low) / difference) ** 2))
-    if times > 1000:
+    times = (room / max(abs(away), SLACK)) ** 2
+    if times > MOST_TIMES:
         return SENTENCES["more_data_none"]
-    return SENTENCES["more_data"].format(times=times)
+    return SENTENCES["more_data"].format(times=max(2, math.ceil(times)))
 
 
 def blocked_group(reach: Feasibility) -> Group:
@@ -351,27 +418,32 @@ def changed_groups(changed: Sequence[Group], names: Mapping[Group, Name]) -> str
     return fill(SENTENCES["several"], count=str(len(changed)))
 
 
-def _shares(reach: Feasibility, names: Mapping[Group, Name]) -> Sentence:
-    changed = list(reach.changed)
+def _shares(alpha: Mapping[Group, float], names: Mapping[Group, Name]) -> str | Sentence:
+    changed = [group for group in alpha if alpha[group] > 0]
+    if not changed or max(alpha[group] for group in changed) > 1.0:
+        return SENTENCES["no_share" if changed else "nobody"]
+    named = changed
     if len(changed) > MOST_SHARES:
-        changed = sorted(changed, key=lambda group: -reach.alpha[group])[: MOST_SHARES - 1]
+        named = sorted(changed, key=lambda group: -alpha[group])[: MOST_SHARES - 1]
     shares: list[str | Name | Sentence] = [
-        fill(SENTENCES["share_of"], share=percent(reach.alpha[group]), group=names[group])
-        for group in changed
+        fill(SENTENCES["share_of"], share=percent(alpha[group]), group=names[group])
+        for group in named
     ]
-    if len(reach.changed) > len(changed):
-        more = str(len(reach.changed) - len(changed))
+    if len(changed) > len(named):
+        more = str(len(changed) - len(named))
         shares.append(fill(SENTENCES["share_of_more"], count=more))
     return joined(shares)
+
+
+def people_text(n: float) -> str:
+    """A number of people with its unit."""
+    return f"{n:,.0f} {'person' if n == 1 else 'people'}"
 
 
 def left_out_notes(left_out: Mapping[Group, float]) -> list[str]:
     """The sentence that names groups without numbers and how many people they have, if any."""
     names = shown_names(left_out)
-    each = [
-        f"{names[group]} ({n:,.0f} {'person' if n == 1 else 'people'})"
-        for group, n in left_out.items()
-    ]
+    each = [f"{names[group]} ({people_text(n)})" for group, n in left_out.items()]
     return [SENTENCES["left_out"].format(groups=listing(each, FEW))] if each else []
 
 
@@ -399,6 +471,11 @@ def reading_notes(reading: Reading, groups: Iterable[Group]) -> Iterator[Note]:
             yield doubt
         elif value != getattr(usual, name):
             yield Note(f"read_{name}", {"value": repr(value) if name == "sheet" else value})
+    if 0 < reading.ids < reading.read_rows:
+        rows, ids = reading.read_rows, reading.ids
+        person = setting("person", reading.columns.get("id", UNSET))
+        fields = {"rows": f"{rows:,}", "ids": f"{ids:,}", "times": f"{rows / ids:.2f}"}
+        yield Note("read_repeated", {**fields, "person": person})
     for key, rows, values in (
         ("read_dropped", reading.dropped_rows, reading.missing_values),
         ("read_unknown", reading.unknown_rows, reading.unknown_values),
@@ -416,8 +493,13 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     for note in reading_notes(audit.tally.reading, audit.tally.groups):
         if note.key not in LEFT_OUT:
             yield note
-    if verdict.reason in HOW and 0.0 < audit.overall.base_rate < 1.0:
+    # At the very tolerance no number of people settles whether costs differ by more.
+    settles = abs(audit.disparity.difference - reach.tolerance) > SLACK
+    is_open = settles or verdict.reason != "unestablished"
+    if verdict.reason in HOW and is_open and 0.0 < audit.overall.base_rate < 1.0:
         yield Note(HOW[verdict.reason], fields)
+    if audit.intervals is not None and verdict.reason not in ("few", "uncalibrated"):
+        yield Note("note_recalibrated", fields)
     if verdict.reason in ("infeasible", "unreachable"):
         possible = audit.offers["withhold"].possible_with
         key = "way_out" if possible else "way_out_scores"
@@ -443,15 +525,12 @@ def _notes(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Iterato
     if untold:
         groups = few_names([names[group] for group in untold])
         yield Note("note_uninformative", {"groups": groups})
-    others = [group for group in audit.groups if group not in audit.compared]
-    alike = [g for g in others if g in audit.examined and audit.groups[g].base_rate in (0.0, 1.0)]
-    kinds = {"note_one_label": alike, "note_small": [g for g in others if g not in alike]}
-    for key, some in kinds.items():
-        listed: list[str | Name | Sentence] = [names[group] for group in some[:FEW]]
-        if len(some) > FEW:
-            listed.append(fill(SENTENCES["others"], count=str(len(some) - FEW)))
-        if some:
-            yield Note(key, {**fields, "groups": joined(listed)})
+    persons, intervals = audit.tally.persons, audit.intervals
+    rough = () if intervals is None else intervals.approximate
+    if shown := [audit.measures[name].title for name in rough if name in audit.shown]:
+        yield Note("note_approximate", {"measures": listing(shown)})
+    if persons is not None and persons.several:
+        yield Note("note_several_groups", {"count": f"{persons.several:,}"})
     if cost.by_base_rate and not isinstance(cost.fp, Mapping) and cost.fp != cost.fn:
         yield Note("note_weights", {"cost": str(cost)})
 
@@ -467,12 +546,12 @@ def _tells_nothing(audit: Audit, group: Group) -> bool:
 
 
 def _calibrated(audit: Audit, names: Mapping[Group, Name], fields: Fields) -> Sentence:
-    if audit.verdict.calibrated == "yes":
-        return fill(SENTENCES["calibrated_yes"], **fields)
+    if audit.verdict.calibrated != "unknown":
+        return fill(SENTENCES[f"calibrated_{audit.verdict.calibrated}"], **fields)
 
-    kind, own = "measured", {g: audit.groups[g].calibration_gap for g in audit.examined}
+    kind, own = "measured", {g: one.gap for g, one in audit.examined.items()}
     if audit.intervals is not None:
-        kind, own = "unknown", {g: audit.groups[g].intervals["calibration_gap"][1] for g in own}
+        kind, own = "unknown", {g: one.gap_high for g, one in audit.examined.items()}
     worst = max(own, key=lambda group: own[group])
     gap = f"{figures_of(audit).points(own[worst])} points"
     return fill(SENTENCES[f"calibrated_{kind}"], **{**fields, "gap": gap, "group": names[worst]})

@@ -153,7 +153,21 @@ export function feasibility(tally, cost, tolerance = 0) {
   const trivial = groups.map((group, i) => trivialCostOf(at(totals, i), group, cost));
   const target = costs.indexOf(Math.max(...costs));
   const highest = at(costs, target);
-  const goal = highest - tolerance;
+  const { goal, ceiling, isShort, alpha } = withheld(costs, trivial, tolerance);
+  const required = Math.min(...ceiling);
+  return {
+    cost, tolerance, feasible: !isShort.includes(true), target, target_cost: highest, goal, costs, trivial_costs: trivial, alpha,
+    unreachable: placesWhere(isShort),
+    changed: placesWhere(alpha.map((share) => share > 0)),
+    smallest_tolerance: Math.max(0, highest - required),
+    required_cost: required,
+  };
+}
+
+/** The shares to withhold, and what they are made from; see Feasibility.
+ * @param {number[]} costs @param {number[]} trivial @param {number} tolerance */
+export function withheld(costs, trivial, tolerance) {
+  const goal = Math.max(...costs) - tolerance;
   // A group that already costs more than its trivial score can at least stay where it is.
   const ceiling = costs.map((own, i) => Math.max(own, at(trivial, i)));
   const scale = Math.max(...ceiling);
@@ -164,14 +178,7 @@ export function feasibility(tally, cost, tolerance = 0) {
     const share = at(trivial, i) > own ? (goal - own) / (at(trivial, i) - own) : Infinity;
     return isShort[i] ? share : Math.min(share, 1);
   });
-  const required = Math.min(...ceiling);
-  return {
-    cost, tolerance, feasible: !isShort.includes(true), target, target_cost: highest, goal, costs, trivial_costs: trivial, alpha,
-    unreachable: placesWhere(isShort),
-    changed: placesWhere(alpha.map((share) => share > 0)),
-    smallest_tolerance: Math.max(0, highest - required),
-    required_cost: required,
-  };
+  return { goal, ceiling, isShort, alpha };
 }
 
 /** @param {boolean[]} flags @returns {number[]} */
