@@ -460,6 +460,7 @@ def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> Non
         out.prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     out.prose("On average over the coin:\n", piped=False)
     out.table(comparison.headline(), *comparison.table())
-    out.prose("", piped=False)
-    out.table(*comparison.by_group())
-    out.prose("".join(f"\n{one}" for one in comparison.harms()), piped=False)
+    if (who := comparison.by_group())[-1]:
+        out.prose("", piped=False)
+        out.table(*who)
+        out.prose("".join(f"\n{one}" for one in comparison.harms()), piped=False)

@@ -57,9 +57,9 @@ BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 
 PAYS = {
     "raised": ("raised", ".1%"),
-    "by": ("mean_rise", ".3f"),
+    "raised by": ("mean_rise", ".3f"),
     "lowered": ("lowered", ".1%"),
-    "by ": ("mean_fall", ".3f"),
+    "lowered by": ("mean_fall", ".3f"),
     "by a coin": ("by_coin", ".1%"),
     "decisions changed": ("decisions", ".1%"),
     "handed over": ("handed_over", ".1%"),
@@ -276,27 +276,32 @@ class Comparison(Answer):
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
 
     def by_group(self) -> Printed:
-        """Title, header and rows of the table of each group before and after each rule."""
-        before = self.rules[ORIGINAL]
-        shown = list(self.rules)
-        if len(shown) * len(before.by_group) > MOST_LISTED:
+        """Title, header and rows of the table of each group before and after each rule.
+
+        Groups that no rule changes are left out.
+        """
+        shown = [name for name in self.rules if name != ORIGINAL]
+        if len(shown) * len(self.rules[ORIGINAL].by_group) > MOST_LISTED:
             chosen = None if self.choice is None else self.choice.method
-            shown = [ORIGINAL, *([chosen] if chosen else shown[1:2])]
+            shown = [chosen] if chosen else shown[:1]
         columns = dict(PAYS)
-        if not any(one.changes.handed_over for one in self.rules.values()):
+        if not any(self.rules[name].changes.handed_over for name in shown):
             del columns["handed over"]
         header = ["", *(MEASURES[name].title for name in PAID_BY), *columns]
         rows = []
-        for group, title in names_of(before.by_group).items():
-            for place, rule in enumerate(shown):
-                numbers, done = self.rules[rule].audit.groups[group], self.rules[rule].by_group
-                row = [f"{title}, {rule}", *(number_text(numbers[name]) for name in PAID_BY)]
+        for group, title in names_of(self.rules[ORIGINAL].by_group).items():
+            done = {name: self.rules[name].by_group[group] for name in shown}
+            changing = [n for n, one in done.items() if one.changed or one.handed_over]
+            for name in [ORIGINAL, *changing] if changing else []:
+                numbers = self.rules[name].audit.groups[group]
+                row = [f"{title}, {name}", *(number_text(numbers[each]) for each in PAID_BY)]
                 row += [
-                    number_text(getattr(done[group], name), form) if place else "-"
-                    for name, form in columns.values()
+                    "-" if name == ORIGINAL else number_text(getattr(done[name], key), form)
+                    for key, form in columns.values()
                 ]
                 rows.append(row)
-        return "Who pays: each group before and after, and whose scores rise and fall", header, rows
+        table = transposed(header, rows) if len(rows) == 2 else (header, rows)
+        return "Who pays: the groups that are changed, before and after", *table
 
     def to_frame(self, what: str = "rules", *, backend: str | None = None) -> Any:
         """The numbers as a frame, in the library of the data.
@@ -336,7 +341,8 @@ class Comparison(Answer):
 
     def printed(self) -> list[Printed]:
         """Title, header and rows of every printed table: on these people, and on new ones."""
-        first = [(self.headline(), *self.table()), *([self.by_group()] if self.rules else [])]
+        first, who = [(self.headline(), *self.table())], self.by_group()
+        first += [who] if who[-1] else []
         if not self.outlooks:
             return first
         texts = {name: one.texts() for name, one in self.outlooks.items()}
