@@ -35,18 +35,21 @@ def by_hand(data, rule, threshold):
         left = 1.0 - sum(r.probability for r in rows)
         for r in rows:
             new = 1 - h if r.value is None else r.value
-            fates.append(
-                (r.probability, abs(new - h), coin, (new >= threshold) != (h >= threshold))
-            )
+            fates.append((r.probability, new - h, coin, (new >= threshold) != (h >= threshold)))
         fates.append((left, 0.0, coin, False))
-    p, distance, coin, turned = (np.array(column) for column in zip(*fates, strict=True))
-    share = p / p.sum()
+    p, move, coin, turned = (np.array(column) for column in zip(*fates, strict=True))
+    share, distance = p / p.sum(), abs(move)
+    up, down = move > 1e-12, move < -1e-12
     moved = (distance > 1e-12) & (p > 0)
     return {
         "changed": share[moved].sum(),
         "mean_change": share @ distance,
         "largest_change": distance[moved].max(initial=0),
         "by_coin": share[coin].sum(),
+        "raised": share[up].sum(),
+        "lowered": share[down].sum(),
+        "mean_rise": np.average(move[up], weights=share[up]),
+        "mean_fall": -np.average(move[down], weights=share[down]),
         "decisions": share[turned & (p > 0)].sum(),
     }
 
@@ -101,7 +104,9 @@ def test_withholding_is_borne_by_few():
     # A share alpha of a group bears the whole change: its Gini coefficient is at least 1 - alpha.
     tally = compas()
     rule = ic.withhold(tally, "fpr", 0.07)
-    one = ic.compare(tally, [rule]).rules["withhold"]
+    result = ic.compare(tally, [rule], remakes=10)
+    one = result.rules["withhold"]
+    assert "\nWho pays: the groups that are changed, before and after\n" in str(result)
     assert one.by_group["Caucasian"].gini >= 1 - rule.alpha["Caucasian"] - 1e-12
     assert one.numbers()["largest_gini"] == one.by_group["Caucasian"].gini
     assert math.isnan(one.by_group["African-American"].gini)
@@ -177,7 +182,7 @@ def test_the_table_has_the_numbers_without_a_repair_of_the_sentence():
     first, outlook = found.outlooks["withhold"], found.outlooks["reconcile"]
     assert round(first.accuracy.unrepaired, 4) != round(outlook.accuracy.unrepaired, 4)
     assert found.choice.method == "reconcile"
-    _, header, rows = found.printed()[1]
+    ((_, header, rows),) = [one for one in found.printed() if one[0] == "For new people, expected"]
     without = {row[0]: row[header.index("original")] for row in rows}
     assert without["costs differ by"] == f"{outlook.cost_difference.unrepaired:.4f}"
     assert without["accuracy"] == f"{outlook.accuracy.unrepaired:.4f}"
@@ -244,3 +249,54 @@ def test_groups_that_are_not_compared_are_left_out_of_every_number():
     assert set(ic.plan_repair(tally, rule, 0.2, remakes=10).groups) == set("abcde")
     points = [ic.frontier(one, points=2).points for one in (tally, alone)]
     assert points[0][1] == points[1][1]
+
+
+def test_a_comparison_tells_who_pays():
+    tally = compas()
+    with pytest.warns(ic.InfeasibleWarning):
+        rule = ic.withhold(tally, "fpr", infeasible="closest")
+    result = ic.compare(tally, [rule])
+    title, header, rows = result.by_group()
+    # Only one group is changed: its numbers stand below each other.
+    assert (title[:8], header[1:]) == ("Who pays", ["Caucasian, original", "Caucasian, withhold"])
+    table = {row[0]: row[1:] for row in rows}
+    before = ic.audit(tally, "fpr").groups["Caucasian"]
+    assert table["FNR"] == [f"{before.fnr:.4f}", "1.0000"]
+    assert table["PPV"] == [f"{before.ppv:.4f}", "-"]
+    done = result.rules["withhold"].by_group["Caucasian"]
+    assert table["raised"] == ["-", f"{done.raised:.1%}"]
+    assert done.raised + done.lowered == pytest.approx(done.changed)
+    assert done.raised * done.mean_rise + done.lowered * done.mean_fall == pytest.approx(
+        done.mean_change
+    )
+    # Everybody in the group has one score: nothing is left of what scores told.
+    assert result.rules["withhold"].information["Caucasian"] == pytest.approx(0.0, abs=1e-12)
+    assert list(result.harms()) == [
+        "With withhold decisions about Caucasian are right no more often than if nobody there were "
+        "selected.",
+        "withhold takes up to 100 % of what the scores tell from the scores of Caucasian.".replace(
+            "0 %", "0\u00a0%"
+        ),
+    ]
+    assert result.rules["withhold"].to_dict()["as_good_as"] == {"nobody": ["Caucasian"]}
+
+
+def test_withholding_a_share_takes_that_share_of_what_scores_tell():
+    tally = compas()
+    rule = ic.withhold(tally, "fpr", 0.06)
+    result = ic.compare(tally, [rule], remakes=10)
+    one = result.rules["withhold"]
+    assert "\nWho pays: the groups that are changed, before and after\n" in str(result)
+    assert one.information["Caucasian"] == pytest.approx(1.0 - rule.alpha["Caucasian"])
+    assert one.information["African-American"] == 1.0
+    assert one.numbers()["least_information"] == one.information["Caucasian"]
+
+
+def test_with_many_groups_the_table_is_about_one_rule():
+    random = np.random.default_rng(4)
+    group = random.integers(0, 20, 20_000)
+    score = random.beta(1.0 + group / 20, 2.0)
+    tally = ic.tally({"score": score, "label": random.random(20_000) < score, "group": group})
+    rules = [ic.withhold(tally, "fpr", 0.1), ic.equalize_odds(tally)]
+    _, _, rows = ic.compare(tally, rules, remakes=10).by_group()
+    assert {row[0].split(", ")[1] for row in rows} == {"original", "withhold"}

@@ -125,8 +125,8 @@ def test_other_commands_break_no_number(folder, columns):
     assert rule.is_long
     found = ic.compare(ic.Tally.load(folder / "tally.json"), [rule]).rules["reconcile"]
     for one in found.by_group.values():
-        assert f"{one.mean_change:.4f}" in text
-        assert f"{one.by_coin:.2%}" in text
+        assert f"{one.mean_rise:.3f}" in text
+        assert f"{one.by_coin:.1%}" in text
     assert all(width(line) <= columns for line in text.splitlines())
     watched = ("watch", "withhold.json", "tally.json")
     text = without_escapes(on_terminal(*watched, columns=columns, cwd=folder, code=1))

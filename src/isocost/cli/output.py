@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isocost.atomic import write_text
-from isocost.groups import Group, names_of
+from isocost.groups import names_of
 from isocost.tables import (
     LINE,
     csv_text,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from isocost.cli.options import Printing
     from isocost.engines.files import Progress as Report
     from isocost.judging.audit import Audit
-    from isocost.judging.offers import Changes
     from isocost.question import Question
     from isocost.rules import Rule
     from isocost.tallies import Tally
@@ -454,31 +453,14 @@ def show_rule(out: Printer, tally: Tally, rule: Rule, question: Question) -> Non
         out.prose(f"{rule!r}\n", piped=False)
     else:
         if rule.is_long:
-            title = f"{rule.headline()}; {len(rule.rows):,} rows, not listed here"
-            out.table(title, *_by_group(comparison.rules[rule.method].by_group))
+            out.prose(f"{rule.headline()}; {len(rule.rows):,} rows, not listed here")
             out.prose(f"promise: {rule.promise}", piped=False)
         else:
             out.table(rule.headline(), *rule.table())
         out.prose("".join(f"note: {note}\n" for note in rule.notes), piped=False)
     out.prose("On average over the coin:\n", piped=False)
     out.table(comparison.headline(), *comparison.table())
-
-
-def _by_group(changes: Mapping[Group, Changes]) -> tuple[list[str], list[list[str]]]:
-    """Effects of a rule on each group, as header and rows."""
-    header = ["group", "changed", "mean change", "by a coin", "decisions changed"]
-    names = names_of(changes)
-    # Numbers of the others are never shown without the share that is handed over.
-    deferring = any(change.handed_over for change in changes.values())
-    header[1:1] = ["handed over"] * deferring
-    return header, [
-        [
-            names[group],
-            *[f"{change.handed_over:.2%}"] * deferring,
-            f"{change.changed:.2%}",
-            f"{change.mean_change:.4f}",
-            f"{change.by_coin:.2%}",
-            f"{change.decisions:.2%}",
-        ]
-        for group, change in changes.items()
-    ]
+    if (who := comparison.by_group())[-1]:
+        out.prose("", piped=False)
+        out.table(*who)
+        out.prose("".join(f"\n{one}" for one in comparison.harms()), piped=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,10 +11,19 @@ from isocost.checks import check_word
 from isocost.errors import command_text, spoken
 from isocost.groups import Group, names_of, shown_names
 from isocost.judging.audit import Answer, Audit, audit
-from isocost.judging.offers import MOST_PROGRAMS, Compared, Offer, Offers, compared, unrepaired
+from isocost.judging.offers import (
+    MOST_PROGRAMS,
+    PAID_BY,
+    Compared,
+    Offer,
+    Offers,
+    compared,
+    unrepaired,
+)
 from isocost.judging.unseen import NUMBERS as OUTLOOKS
 from isocost.judging.unseen import Report, Unseen, is_made_from, left_out_of, unseen
 from isocost.measures.feasibility import fitted_groups
+from isocost.measures.table import MEASURES
 from isocost.question import Question, asks
 from isocost.repairs.base import titles_of
 from isocost.repairs.composition import ORIGINAL, edges_of, named_rules, question_of
@@ -39,14 +48,29 @@ COLUMNS = {
     "decided by a coin": ("by_coin", ".2%"),
     "decisions changed": ("decisions", ".2%"),
     "Gini of the change": ("largest_gini", ".3f"),
+    "information left, least": ("least_information", ".0%"),
 }
 """The columns of the printed table after those of each group: numbers of a rule, and their form."""
 
 BY_GROUP = {"cost": "cost", "selection rate": "selection_rate"}
 """What the printed table shows of each group, and what an audit calls it."""
 
+PAYS = {
+    "raised": ("raised", ".1%"),
+    "raised by": ("mean_rise", ".3f"),
+    "lowered": ("lowered", ".1%"),
+    "lowered by": ("mean_fall", ".3f"),
+    "by a coin": ("by_coin", ".1%"),
+    "decisions changed": ("decisions", ".1%"),
+    "handed over": ("handed_over", ".1%"),
+}
+"""The last columns of the table of groups: what a rule does to the people of a group."""
+
 MOST_GROUPS = 4
 """With more groups than this, the table shows the lowest and the highest number only."""
+
+MOST_LISTED = 30
+"""With more groups and rules together than this, the table of groups has the rule chosen only."""
 
 WIDEST = 6
 """With more rules than this, each rule gets a line of its own."""
@@ -251,6 +275,34 @@ class Comparison(Answer):
         header += COLUMNS
         return (header, rows) if len(self.rules) > WIDEST else transposed(header, rows)
 
+    def by_group(self) -> Printed:
+        """Title, header and rows of the table of each group before and after each rule.
+
+        Groups that no rule changes are left out.
+        """
+        shown = [name for name in self.rules if name != ORIGINAL]
+        if len(shown) * len(self.rules[ORIGINAL].by_group) > MOST_LISTED:
+            chosen = None if self.choice is None else self.choice.method
+            shown = [chosen] if chosen else shown[:1]
+        columns = dict(PAYS)
+        if not any(self.rules[name].changes.handed_over for name in shown):
+            del columns["handed over"]
+        header = ["", *(MEASURES[name].title for name in PAID_BY), *columns]
+        rows = []
+        for group, title in names_of(self.rules[ORIGINAL].by_group).items():
+            done = {name: self.rules[name].by_group[group] for name in shown}
+            changing = [n for n, one in done.items() if one.changed or one.handed_over]
+            for name in [ORIGINAL, *changing] if changing else []:
+                numbers = self.rules[name].audit.groups[group]
+                row = [f"{title}, {name}", *(number_text(numbers[each]) for each in PAID_BY)]
+                row += [
+                    "-" if name == ORIGINAL else number_text(getattr(done[name], key), form)
+                    for key, form in columns.values()
+                ]
+                rows.append(row)
+        table = transposed(header, rows) if len(rows) == 2 else (header, rows)
+        return "Who pays: the groups that are changed, before and after", *table
+
     def to_frame(self, what: str = "rules", *, backend: str | None = None) -> Any:
         """The numbers as a frame, in the library of the data.
 
@@ -289,9 +341,10 @@ class Comparison(Answer):
 
     def printed(self) -> list[Printed]:
         """Title, header and rows of every printed table: on these people, and on new ones."""
-        first = (self.headline(), *self.table())
+        first, who = [(self.headline(), *self.table())], self.by_group()
+        first += [who] if who[-1] else []
         if not self.outlooks:
-            return [first]
+            return first
         texts = {name: one.texts() for name, one in self.outlooks.items()}
         shown = [name for name in OUTLOOKS if any(name in own for own in texts.values())]
         header = ["rule", *(OUTLOOKS[name] for name in shown)]
@@ -307,10 +360,27 @@ class Comparison(Answer):
         place = 0 if chosen is None else names.index(chosen)
         without = [ORIGINAL, *rows(0)[place][1:]]
         return [
-            first,
+            *first,
             ("For new people, expected", *transposed(header, [without, *rows(2)])),
             ("For new people, at most (accuracy: at least)", *transposed(header, rows(3))),
         ]
+
+    def harms(self) -> Iterator[str]:
+        """What rules take away that the differences between groups do not show."""
+        names = {group: Name(name) for group, name in shown_names(self.audit.groups).items()}
+        for name, one in self.rules.items():
+            if name == ORIGINAL or not one.changes.changed:
+                continue
+            fields: dict[str, Any] = {"rule": name}
+            for selected, groups in one.as_good_as.items():
+                kind = "decisions" if len(groups) == len(one.by_group) else "decisions_of"
+                fields |= {"selected": selected, "share": percent(one.audit.overall.accuracy)}
+                fields["groups"] = few_names([names[group] for group in groups])
+                yield plain(fill(SENTENCES[f"pays_{kind}"], **fields))
+            if lost := one.drained:
+                fields["groups"] = few_names([names[group] for group in lost])
+                fields["share"] = percent(max(lost.values()), 0)
+                yield plain(fill(SENTENCES["pays_information"], **fields))
 
     def notes(self) -> list[str]:
         """The choice, groups left out, what is not feasible, and rules made from other people."""
@@ -322,6 +392,7 @@ class Comparison(Answer):
             *left_out_notes(self.left_out),
             *self.not_made.values(),
             *([many] if untried else []),
+            *self.harms(),
             *(SENTENCES["unseen_others"].format(rule=name) for name in others),
         ]
 

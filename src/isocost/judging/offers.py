@@ -50,6 +50,12 @@ from isocost.verdict.sentences import SENTENCES, fill, plain
 CLOSE = 0.005
 """Accuracies that are this close are the same, for whether a repair leaves anything."""
 
+LEFT = 0.5
+"""A group whose scores keep less than this share of what they tell is named."""
+
+PAID_BY = ("fpr", "fnr", "selection_rate", "ppv", "accuracy", "brier")
+"""The measures of a group before and after a repair that show who pays for it."""
+
 MOST_PROGRAMS = 30
 """With more groups than this, linear programs are solved only for repairs asked for by name."""
 
@@ -72,6 +78,10 @@ class Changes(Record):
     gini : float
         Gini coefficient of ``|new - old|``: 0 if everybody is changed alike, near 1 if few bear
         it all.  NaN if nobody is changed.
+    raised, lowered : float
+        Share of people whose score rises, and falls.
+    mean_rise, mean_fall : float
+        Mean distance by which these scores rise, and fall; NaN if none does.
     handed_over : float
         Share of people who get no score, because somebody else decides.
     """
@@ -82,6 +92,10 @@ class Changes(Record):
     by_coin: float
     decisions: float
     gini: float
+    raised: float
+    lowered: float
+    mean_rise: float
+    mean_fall: float
     handed_over: float = 0.0
 
 
@@ -112,13 +126,14 @@ def changes(tally: Tally, rule: Rule, threshold: float, group: int | None = None
             after = moved_bins(cells.take(portion.cells), portion.row, tally.grid) >= first
         flipped = (after != above) & (weight > 0)
         # NaN for people who are handed over.
-        distance = np.abs(portion.after(mean) - mean)
-        parts.append((weight, distance, portion.by_coin, flipped))
-    weight, distance, by_coin, flipped = map(np.concatenate, zip(*parts, strict=True))
+        parts.append((weight, portion.after(mean) - mean, portion.by_coin, flipped))
+    weight, move, by_coin, flipped = map(np.concatenate, zip(*parts, strict=True))
     share = weight / weight.sum()
-    handed = np.isnan(distance)
-    distance = np.where(handed, 0.0, distance)
+    handed = np.isnan(move)
+    move = np.where(handed, 0.0, move)
+    distance = np.abs(move)
     moved = (distance > SAME) & (weight > 0)
+    up, down = (share * moved * (sign * move > 0) for sign in (1.0, -1.0))
     return Changes(
         changed=float(share[moved].sum()),
         mean_change=float(share @ distance),
@@ -126,6 +141,10 @@ def changes(tally: Tally, rule: Rule, threshold: float, group: int | None = None
         by_coin=float(share[by_coin].sum()),
         decisions=float(share[flipped].sum()),
         gini=gini(distance, share),
+        raised=float(up.sum()),
+        lowered=float(down.sum()),
+        mean_rise=float(up @ distance / up.sum()) if up.any() else math.nan,
+        mean_fall=float(down @ distance / down.sum()) if down.any() else math.nan,
         handed_over=float(share[handed].sum()),
     )
 
@@ -155,14 +174,31 @@ class Compared(Record):
     """One rule, or the original scores, and the groups that the question compares.
 
     ``audit`` is about the scores after the rule, on average over the coin; ``changes`` is what it
-    does to everybody, ``by_group`` to each group.
+    does to everybody, ``by_group`` to each group.  ``information`` is the share of what scores
+    tell about outcomes that is left in each group: of the mean score of positives less that of
+    negatives.
     """
 
-    written = ("*_of_groups", "*_of_all", "changes", "by_group")
+    written = ("*_of_groups", "*_of_all", "changes", "by_group", "information", "as_good_as")
 
     audit: Audit
     changes: Changes
     by_group: dict[Group, Changes]
+    information: dict[Group, float]
+
+    @property
+    def as_good_as(self) -> dict[str, list[Group]]:
+        """The groups in which selecting nobody, or everybody, is right as often as the scores."""
+        found: dict[str, list[Group]] = {}
+        for group, one in self.audit.groups.items():
+            if one.accuracy <= max(one.base_rate, 1.0 - one.base_rate) + SLACK:
+                found.setdefault("nobody" if one.base_rate < 0.5 else "everybody", []).append(group)
+        return found
+
+    @property
+    def drained(self) -> dict[Group, float]:
+        """The groups whose scores lose most of what they tell, and the share that is lost."""
+        return {group: 1.0 - left for group, left in self.information.items() if left < LEFT}
 
     def numbers(self) -> dict[str, float]:
         """Differences between groups and effects on people, by name.
@@ -177,10 +213,12 @@ class Compared(Record):
             "accuracy": self.audit.overall.accuracy,
             **asdict(self.changes),
             "largest_gini": max(ginis, default=math.nan),
+            "least_information": float(np.fmin.reduce(list(self.information.values()))),
         }
 
     def _of_groups(self) -> dict[str, dict[Group, float]]:
         names = {"costs": "cost", "selection_rates": "selection_rate"}
+        names |= {name: name for name in PAID_BY if name not in names.values()}
         groups = self.audit.groups.items()
         return {key: {g: one[name] for g, one in groups} for key, name in names.items()}
 
@@ -205,6 +243,9 @@ def compared(tally: Tally, rule: Rule, question: Question) -> Compared:
     tally, question = tally.select(groups), question.among(groups)
     after = rule.expected(tally)
     require_all_decided(after)
+    before, left = (np.diff(one.totals.wh / one.totals.w, axis=1)[:, 0] for one in (tally, after))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        information = np.where(before > 0.0, left / before, np.nan).tolist()
     return Compared(
         # These groups are compared, however few of their people are left to decide about.
         audit=audit(after, question=question.but(confidence=None, min_group=0)),
@@ -213,6 +254,7 @@ def compared(tally: Tally, rule: Rule, question: Question) -> Compared:
             group: changes(tally, rule, question.threshold, index)
             for index, group in enumerate(tally.groups)
         },
+        information=dict(zip(tally.groups, information, strict=True)),
     )
 
 

@@ -320,6 +320,17 @@ SENTENCES = {
     "beside_same": "It is not established that the cost of errors changed for any group.",
     "beside_rose": "rose for {group} by {by} ({low} to {high})",
     "beside_fell": "fell for {group} by {by} ({low} to {high})",
+    "pays_decisions": (
+        "With {rule} decisions are right for {share} of people, no more than if {selected} were "
+        "selected."
+    ),
+    "pays_decisions_of": (
+        "With {rule} decisions about {groups} are right no more often than if {selected} there "
+        "were selected."
+    ),
+    "pays_information": (
+        "{rule} takes up to {share} of what the scores tell from the scores of {groups}."
+    ),
     "why_tolerance": "{title}: impossible if groups may differ by no more than {tolerance}.",
     "why_decisions": (
         "{title}: impossible within {tolerance} without changing decisions at {threshold}."
