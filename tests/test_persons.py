@@ -129,6 +129,7 @@ def test_batches_are_read_together(rows):
         (lambda x: x.pop("several"), "no field of persons 'several'"),
         (lambda x: x.update(thresholds=[2.0]), "are not those of each group"),
         (lambda x: x.update(thresholds=[0.1, 0.5]), "are not those of each group"),
+        (lambda x: x.update(thresholds=[0.123]), "thresholds that are no edges"),
         (lambda x: x["products"][0].__setitem__(0, 1e9), "products of persons"),
         (lambda x: x["products"][0].__setitem__(0, -1.0), "products of persons"),
         (lambda x: x["products"][0].__setitem__(1, 1e9), "products of persons"),

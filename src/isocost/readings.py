@@ -293,7 +293,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value <= 2**53
 
 
 def _are_counts(value: Any) -> bool:

@@ -87,7 +87,7 @@ def read_fields(content: Any, *, repeated: bool = False) -> dict[str, Any]:
     with np.errstate(all="ignore"):
         _check_totals(cells, named, handed)
         own = content.get("persons")
-        persons = None if own is None else _read_persons(own, cells, len(named))
+        persons = None if own is None else _read_persons(own, cells, len(named), grid)
     unknown = _read_unknown(content["unknown"], grid, repeated) if "unknown" in content else None
     try:
         reading = Reading.from_dict(content["reading"])
@@ -150,7 +150,7 @@ def _read_unknown(content: Any, grid: Grid, repeated: bool) -> Unknown:
     return Unknown.build(groups, cells)
 
 
-def _read_persons(content: Any, cells: Cells, groups: int) -> Persons:
+def _read_persons(content: Any, cells: Cells, groups: int, grid: Grid) -> Persons:
     """Whose rows belong together, with sums that rows of these cells can have."""
     fields = {"thresholds", "number", "several", "added", "products"}
     if not isinstance(content, dict):
@@ -163,6 +163,8 @@ def _read_persons(content: Any, cells: Cells, groups: int) -> Persons:
         products = symmetric(above.reshape(groups, size * (size + 1) // 2), size)
     except (IsocostError, TypeError, ValueError, OverflowError) as error:
         raise _corrupt("persons whose numbers are not those of each group") from error
+    if not set(thresholds) <= grid.index_of_cut.keys():
+        raise _corrupt("persons with thresholds that are no edges")
     if not isinstance(content["added"], bool) or type(content["several"]) is not int:
         raise _corrupt("persons who were not counted")
     totals = cells.totals(groups)

@@ -129,3 +129,21 @@ export function short(name, width = Infinity) {
 export function isAimed(chosen) {
   return !chosen || chosen.goal === "cost";
 }
+
+/** What the page is shown for: on paper there are no controls to see it from.
+ * @param {any} results
+ * @param {string} axis the cost in words */
+export function settingsOf({ f, state, words, called }, axis) {
+  const groups = listed(state.off.map((/** @type {number} */ i) => [{ name: called[i] }]));
+  const off = groups.length ? fill(words.off_groups, { groups }) : "";
+  const tolerance = figuresFor({ f }).tolerance(state.tolerance);
+  return fill(words.settings, { axis, tolerance, threshold: general(state.threshold), off });
+}
+
+/** That nothing is established about a cost, or about some groups only; nothing if it is.
+ * @param {any} results @returns {string} */
+export function staleText({ own, words, ofCost }) {
+  if (own.confidence === null || ofCost) return "";
+  const costs = Object.keys(own.evidence).map((cost) => words.costs[cost]?.label.toLowerCase() ?? cost);
+  return plainText(fill(words.stale, { kept: plainText(listed(costs.map((one) => [one]))) }));
+}
