@@ -367,9 +367,10 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("label", "group", "rest"), CHOICES)
-def test_every_treatment_of_missing_values_counts_the_same_rows(engine, label, group, rest, weight):
+def test_every_treatment_of_missing_values_counts_the_same_rows(engine, label, group, rest):
+    # A missing weight is one of the values that may be dropped.
+    weight = "w" if rest else None
     rows = [row for row in ROWS if row[1] != "maybe" and row[0] != 1.7]
     rows += [
         (0.3, None, "F", "young", 2.0),
