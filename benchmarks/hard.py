@@ -91,7 +91,10 @@ def section(part: Part, share: float) -> str:
 
 def main(share: float = 1.0) -> None:
     before, _, _ = TARGET.read_text(encoding="utf-8").partition(MARK)
-    made = f"Made by `python -m benchmarks.hard {share:g}`."
+    made = (
+        f"Made by `python -m benchmarks.hard {share:g}`. A share near 0.05 has a standard error of "
+        "0.02 with 100 data sets and 0.03 with 50, and one near 0.8 of 0.06 with 50."
+    )
     sections = []
     for part in PARTS:
         sections.append(section(part, share))
