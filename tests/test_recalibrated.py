@@ -216,3 +216,21 @@ def test_scores_that_differ_inside_a_bin_count():
     own = [score[(group == g) & (label == 0)] for g in (0, 1)]
     error = math.hypot(*(one.std() / math.sqrt(len(one)) for one in own))
     assert (high - low) / 2 / 1.96 == pytest.approx(error, rel=0.02)
+
+
+def test_the_pair_is_the_one_that_is_known_best():
+    """A tiny group seems to move furthest; the others are known to move."""
+    random = np.random.default_rng(5)
+    site = random.choice(["North", "South", "East", "Tiny"], 6000, p=[0.4, 0.35, 0.245, 0.005])
+    score = random.beta(np.where(site == "North", 1.6, 1.1), 3)
+    chance = np.where(site == "South", score + 0.1 * np.sin(2 * np.pi * score), score)
+    label = random.random(6000) < chance
+    audit = ic.audit({"score": score, "label": label, "group": site}, "fpr")
+    found = audit.recalibrated
+    moves = {g: found.cost[g] - audit.groups[g].cost for g in found.cost}
+    assert min(moves, key=lambda group: moves[group]) == "Tiny"
+    assert audit.verdict.reason == "uncalibrated"
+    assert "Tiny" not in found.between
+    low, high = found.intervals.change
+    assert low > 0.0
+    assert high - low < 0.1

@@ -62,8 +62,8 @@ class Recalibrated(Record):
         How far calibration moves the difference in cost between the groups ``between``: the one
         whose errors cost more as measured less the other.
     between : (group, group)
-        The pair whose difference moves most, of those for which it is shown to move while all pairs
-        are looked at; if there is none, the groups whose errors cost most and least as measured.
+        The pair whose difference is shown to move most, by the lower end of its interval while all
+        pairs are looked at; if none moves, the groups whose errors cost most and least as measured.
     intervals : RecalibratedIntervals or None
         How far these numbers may be off by chance.
     """
@@ -112,7 +112,8 @@ def recalibrated(estimates: Estimates, reach: Feasibility) -> Recalibrated:
     now = np.array([reach.costs[group] for group in groups])
     low = least_differences(moves, level)
     high = -low.T
-    far = np.where(low > 0.0, moves[:, None, 0] - moves[None, :, 0], 0.0)
+    # The largest move itself would be that of the smallest group, which is the least certain.
+    far = np.maximum(low, 0.0)
     s, t = np.unravel_index(far.argmax(), far.shape) if far.any() else (now.argmax(), now.argmin())
     s, t = (s, t) if now[s] >= now[t] else (t, s)
     intervals = None
